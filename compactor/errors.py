@@ -1,0 +1,49 @@
+"""What can go wrong, and the exit code of each.
+
+    CompactError
+    ├── UsageError        2   the command or the call was wrong
+    ├── InputError        3   the input is missing, unreadable or of unknown format
+    ├── RefusedError      1   the checks refused the result
+    ├── ModelError        4   a model failed
+    └── OutputError       5   an output or the archive couldn't be written
+
+Callers catch `CompactError`; its text says what happened, where and the cure, on one line.
+"""
+
+from typing import ClassVar
+
+
+class CompactError(Exception):
+    """Base of every error this package raises on purpose."""
+
+    exit_code: ClassVar[int] = 1
+
+
+class UsageError(CompactError):
+    """The command or the call was wrong."""
+
+    exit_code = 2
+
+
+class InputError(CompactError):
+    """The input is missing, unreadable or of unknown format."""
+
+    exit_code = 3
+
+
+class RefusedError(CompactError):
+    """The checks refused the result; nothing was written."""
+
+    exit_code = 1
+
+
+class ModelError(CompactError):
+    """A model failed."""
+
+    exit_code = 4
+
+
+class OutputError(CompactError):
+    """An output or the archive couldn't be written."""
+
+    exit_code = 5
