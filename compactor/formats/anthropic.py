@@ -1,0 +1,29 @@
+"""Anthropic messages."""
+
+from compactor.formats import blocks, dialects
+from compactor.formats.blocks import string
+from compactor.formats.messages import Message, MessageList
+from compactor.formats.pairs import Calls
+from compactor.formats.voice import prompt
+from compactor.transcript import Part
+
+
+class Anthropic:
+    """The messages of the Messages API."""
+
+    def parts(self, message: Message, calls: Calls, before: str) -> tuple[Part, ...]:
+        return tuple(blocks.parts(message.get("content"), string(message.get("role")), calls, prompt))
+
+    def without(self, message: Message, orphans: frozenset[str]) -> Message | None:
+        kept = [block for block in message["content"] if not _answers(block, orphans)]
+        return {**message, "content": kept} if kept else None
+
+
+def _answers(block: object, calls: frozenset[str]) -> bool:
+    return isinstance(block, dict) and block.get("type") == "tool_result" and string(block.get("tool_use_id")) in calls
+
+
+FORMAT = MessageList(
+    "anthropic", "Anthropic messages, as lines, rows, array or object", "user", Anthropic(),
+    dialects.is_anthropic, lambda raw, records: "",
+)  # fmt: skip

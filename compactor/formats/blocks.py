@@ -1,0 +1,124 @@
+"""What the model sees in the content blocks of an Anthropic message."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import orjson
+
+from compactor.formats.pairs import Calls
+from compactor.formats.voice import answered
+from compactor.transcript import Part, Speaker
+
+Block = Mapping[str, Any]
+MEDIA = frozenset((
+    "image", "document", "image_url", "input_audio", "audio", "video", "file", "input_image", "input_file",
+))  # fmt: skip
+NOTHING: Mapping[str, Any] = {}
+
+
+def parts(
+    content: Any, role: str, calls: Calls, say: Callable[[str], Part], recorded: Mapping[str, Any] = NOTHING
+) -> Iterator[Part]:
+    """The parts of a message's content; `say` makes a text of the user's role into a part."""
+    if isinstance(content, str):
+        yield _text(content, role, say)
+    elif isinstance(content, list):
+        for block in content:
+            if isinstance(block, dict):
+                yield from _parts(block, role, calls, say, recorded)
+            else:
+                yield Part("opaque", "assistant" if role == "assistant" else "harness", leaves(block))
+
+
+def _parts(
+    block: Block, role: str, calls: Calls, say: Callable[[str], Part], recorded: Mapping[str, Any]
+) -> Iterator[Part]:
+    kind = block.get("type")
+    speaker: Speaker = "assistant" if role == "assistant" else "human"
+    if kind == "text" and isinstance(block.get("text"), str):
+        yield _text(block["text"], role, say)
+    elif kind == "tool_use" or kind == "server_tool_use":
+        yield call(string(block.get("id")), string(block.get("name")), block.get("input"), calls)
+    elif kind == "tool_result":
+        yield from result(block, calls, recorded)
+    elif kind == "thinking":
+        yield Part("thinking", "assistant", string(block.get("thinking")))
+    elif kind == "redacted_thinking":
+        yield Part("opaque", "assistant")
+    elif kind in MEDIA:
+        yield Part("media", speaker)
+    else:
+        yield Part("opaque", "assistant" if role == "assistant" else "harness", leaves(block))
+
+
+def _text(text: str, role: str, say: Callable[[str], Part]) -> Part:
+    if role == "user":
+        return say(text)
+    return Part("text", "assistant" if role == "assistant" else "system", text)
+
+
+def call(call_id: str, name: str, arguments: Any, calls: Calls) -> Part:
+    """A call whose arguments are recorded as JSON."""
+    given = arguments if isinstance(arguments, dict) else NOTHING
+    text = arguments if isinstance(arguments, str) else compact(arguments)
+    return Part("call", "assistant", text, (), calls.add(call_id, name, given), name, given)
+
+
+def result(block: Block, calls: Calls, recorded: Mapping[str, Any]) -> Iterator[Part]:
+    """A tool result, and the media in it."""
+    call_id, content = calls.answer(string(block.get("tool_use_id"))), block.get("content")
+    text, failed = result_text(content), block.get("is_error") is True
+    name, arguments = calls.of(call_id)
+    said, verdict = answered(name, arguments, text, failed, recorded) if name else ((), "")
+    yield Part("result", "tool", text, said, call_id, name, NOTHING, failed, None, verdict)
+    if isinstance(content, list):
+        yield from (Part("media", "tool") for item in content if isinstance(item, dict) and item.get("type") in MEDIA)
+
+
+def result_text(content: Any) -> str:
+    """What the model reads of a result's content."""
+    if isinstance(content, str):
+        return content
+    items = content if isinstance(content, list) else [content]
+    return "\n".join(text for item in items if (text := _item_text(item)))
+
+
+def _item_text(item: Any) -> str:
+    if not isinstance(item, dict):
+        return leaves(item)
+    if item.get("type") == "text":
+        return string(item.get("text"))
+    if item.get("type") == "tool_reference":
+        return f"tool_reference {string(item.get('tool_name'))}"
+    return "" if item.get("type") in MEDIA else leaves(item)
+
+
+def string(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def leaves(value: Any) -> str:
+    """The strings in a value of unknown shape, `type` tags apart."""
+    found: list[str] = []
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, str):
+            found.append(item)
+        elif isinstance(item, dict):
+            waiting.extend(reversed([inner for key, inner in item.items() if key != "type"]))
+        elif isinstance(item, list):
+            waiting.extend(reversed(item))
+    return "\n".join(found)
+
+
+def compact(value: Any) -> str:
+    """A value as compact JSON."""
+    try:
+        return orjson.dumps(value).decode()
+    except (TypeError, ValueError):
+        try:
+            return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        except RecursionError:
+            return leaves(value)

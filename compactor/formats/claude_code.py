@@ -1,0 +1,342 @@
+"""Claude Code sessions."""
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from compactor.errors import InputError
+from compactor.formats import blocks, claude_write, lines, pairs
+from compactor.formats.base import Embedded
+from compactor.formats.blocks import string
+from compactor.formats.claude_chain import Node, trace
+from compactor.formats.voice import arguments, prompt
+from compactor.tools import action
+from compactor.transcript import BLOCK_START, Entry, Note, Part, Source, Transcript
+
+Value = Mapping[str, Any]
+_SIDE_TYPES = frozenset((
+    "summary", "file-history-snapshot", "queue-operation", "permission-mode", "last-prompt", "ai-title", "mode",
+))  # fmt: skip
+_LOCAL_OUTPUT = ("<local-command-stdout>", "<local-command-stderr>")
+_NOTIFICATION = ("<task-notification>", "<agent-notification>")
+_NOTHING: Value = {}
+
+
+class ClaudeCode:
+    """The JSONL that Claude Code keeps of a session."""
+
+    name = "claude-code"
+    title = "Claude Code session (JSONL)"
+    block_role = "user"
+
+    def sniff(self, raw: bytes, records: list[Any]) -> bool:
+        return any(_is_ours(record) for record in records) and not any(_is_clone(record) for record in records)
+
+    def read(self, raw: bytes, name: str) -> Source:
+        reading = _Reading()
+        for record in lines.records(raw):
+            reading.take(record, raw)
+        if not reading.ours:
+            message = f"{name}: holds no Claude Code records; leave --format out, or say another"
+            raise InputError(message)
+        return Source(name, raw, self.name, (reading.transcript(lines.begin(raw)),))
+
+    def embed(
+        self, source: Source, transcript: Transcript, cut: int, block: str, *, role: str = "", session: str = ""
+    ) -> Embedded:
+        return claude_write.embed(source, transcript, cut, block, role or self.block_role, session)
+
+    def same(self, before: Entry, after: Entry) -> bool:
+        return claude_write.same(before.raw, after.raw)
+
+
+def _is_ours(record: Any) -> bool:
+    if not isinstance(record, dict):
+        return False
+    if string(record.get("sessionId")) and {"parentUuid", "leafUuid", "isSidechain"} & set(record):
+        return True
+    if record.get("type") in ("user", "assistant") and isinstance(record.get("message"), dict):
+        return "uuid" in record or "parentUuid" in record
+    return record.get("type") in _SIDE_TYPES and bool({"sessionId", "leafUuid", "messageId"} & set(record))
+
+
+def _is_clone(record: Any) -> bool:
+    """Whether it is a record of Qwen Code, whose envelope is the same."""
+    message = record.get("message") if isinstance(record, dict) else None
+    return isinstance(message, dict) and "parts" in message and "content" not in message
+
+
+class _Reading:
+    """What one pass over the records gathers; a record's parsed value is let go with it."""
+
+    def __init__(self) -> None:
+        self.ours = False
+        self.entries: list[Entry] = []
+        self.nodes: list[Node] = []
+        self.calls = pairs.Calls()
+        self.sessions: dict[str, int] = {}
+        self.microcompacted: list[int] = []
+        self.unsigned: list[int] = []
+        self.early: list[int] = []
+        self.queue = _Queue()
+        self.command: tuple[int, dict[int, tuple[str, ...]]] = (-1, {})
+        self.end = 0
+
+    def take(self, record: lines.Record, raw: bytes) -> None:
+        """Add a record to the entries and to the tree."""
+        lead = raw[self.end or lines.begin(raw) : record.start]
+        self.end = record.end
+        index, value = len(self.entries), record.value
+        self.ours = self.ours or _is_ours(value)
+        kind = string(value.get("type"))
+        node = _node(record.line, kind, value)
+        role, parts = self._message(kind, value) if node.message else ("", ())
+        self.entries.append(_entry(index, record, lead, role, parts, node, value))
+        self.nodes.append(node)
+        self._watch(index, record, kind, value)
+
+    def _message(self, kind: str, value: Value) -> tuple[str, tuple[Part, ...]]:
+        if kind == "attachment":
+            return "user", tuple(_queued(value["attachment"]))
+        role = string(value["message"].get("role")) or kind
+        return role, tuple(_parts(kind, role, value, self.calls))
+
+    def _watch(self, index: int, record: lines.Record, kind: str, value: Value) -> None:
+        """Keep what only later records can settle, and what is to be noted."""
+        entry = self.entries[index]
+        if session := value.get("sessionId"):
+            self.sessions.setdefault(string(session), record.line)
+        if entry.role or value.get("subtype") == "local_command":
+            self._slash_command(index, entry, value)
+        if kind == "queue-operation":
+            self.queue.take(index, value)
+        self.queue.recorded |= kind == "attachment" and any(part.speaker == "human" for part in entry.parts)
+        if value.get("subtype") == "microcompact_boundary":
+            self.microcompacted.append(index)
+        if any(part.kind == "result" and part.call_id not in self.calls for part in entry.parts):
+            self.early.append(index)
+        if any(part.kind == "thinking" for part in entry.parts) and _unsigned(value):
+            self.unsigned.append(index)
+
+    def _slash_command(self, index: int, entry: Entry, value: Value) -> None:
+        """A slash command's arguments are speech unless the next record shows that the client kept it to itself."""
+        if not _is_local_output(entry, value):
+            self._say_arguments()
+        typed = {} if entry.role != "user" or value.get("isMeta") else _typed(entry.parts)
+        self.command = (index, typed)
+
+    def _say_arguments(self) -> None:
+        index, typed = self.command
+        if typed:
+            entry = self.entries[index]
+            parts = (replace(part, said=typed.get(k, part.said)) for k, part in enumerate(entry.parts))
+            self.entries[index] = replace(entry, parts=tuple(parts))
+        self.command = (-1, {})
+
+    def transcript(self, start: int) -> Transcript:
+        self._finish()
+        course = trace(self.nodes)
+        entries, live = tuple(self.entries), course.live
+        summary = course.summary
+        about = lines.loads(entries[live[-1]].raw) or _NOTHING if live else _NOTHING
+        notes = (*self._notes(set(live)), *course.notes, *pairs.notes(entries[index] for index in live))
+        return Transcript(
+            entries,
+            live,
+            summarised=1 if summary >= 0 else 0,
+            ours=summary >= 0 and entries[summary].text.startswith(BLOCK_START),
+            past=course.past,
+            side=course.side,
+            session=string(about.get("sessionId")),
+            cwd=string(about.get("cwd")),
+            version=string(about.get("version")),
+            start=start,
+            end=self.end or start,
+            notes=tuple(sorted(notes, key=lambda note: note.line)),
+        )
+
+    def _finish(self) -> None:
+        self._say_arguments()
+        for index in self.early:
+            self._read_again(index)
+        for index in self.queue.sent():
+            text = _value(self.entries[index])["content"]
+            self.entries[index] = replace(self.entries[index], role="user", parts=(prompt(text),))
+            self.nodes[index].message = self.nodes[index].queued = True
+
+    def _read_again(self, index: int) -> None:
+        """A result that stands before its call in the file."""
+        value = _value(self.entries[index])
+        if any(part.call_id in self.calls for part in self.entries[index].parts):
+            _, parts = self._message(string(value.get("type")), value)
+            self.entries[index] = replace(self.entries[index], parts=parts)
+
+    def _notes(self, live: set[int]) -> Iterator[Note]:
+        for entry in self.entries:
+            if entry.damage:
+                yield Note(entry.line, f"damaged: {entry.damage}")
+        _, *others = self.sessions.items() or [("", 0)]
+        if others:
+            yield Note(others[0][1], f"records of {len(others)} other session ids")
+        if self.microcompacted:
+            count, line = len(self.microcompacted), self.entries[self.microcompacted[0]].line
+            yield Note(line, f"{count} microcompactions: the client cleared results that the file keeps")
+        if unsigned := [index for index in self.unsigned if index in live]:
+            yield Note(self.entries[unsigned[0]].line, f"{len(unsigned)} thinking blocks without a valid signature")
+
+
+class _Queue:
+    """The prompts that the user queued while the agent worked.
+
+    A prompt that is dequeued comes again as a user record, one that is popped went back to the user's editor. One that
+    is removed was put into the running turn; newer clients record it as an attachment, for older ones this is all
+    that is left of it.
+    """
+
+    def __init__(self) -> None:
+        self.waiting: deque[tuple[int, str]] = deque()
+        self.removed: list[int] = []
+        self.recorded = False
+
+    def take(self, index: int, value: Value) -> None:
+        operation, content = value.get("operation"), string(value.get("content"))
+        if operation == "enqueue":
+            self.waiting.append((index, content))
+        elif operation == "popAll":
+            self.waiting.clear()
+        elif operation in ("dequeue", "remove") and self.waiting:
+            taken = next((item for item in self.waiting if content and item[1] == content), self.waiting[0])
+            self.waiting.remove(taken)
+            if operation == "remove" and taken[1].strip() and not taken[1].startswith((*_NOTIFICATION, "/")):
+                self.removed.append(taken[0])
+
+    def sent(self) -> list[int]:
+        """The prompts whose only record is that they were queued."""
+        return [] if self.recorded else self.removed
+
+
+def _value(entry: Entry) -> dict[str, Any]:
+    return next(lines.records(entry.raw)).value
+
+
+def _node(line: int, kind: str, value: Value) -> Node:
+    uuid, parent = string(value.get("uuid")), string(value.get("parentUuid"))
+    node = Node(line, False, uuid, parent, sidechain=value.get("isSidechain") is True)
+    message = value.get("message")
+    if kind in ("user", "assistant") and isinstance(message, dict):
+        node.message = True
+        node.summary = value.get("isCompactSummary") is True
+        node.source = string(value.get("sourceToolAssistantUUID"))
+        node.message_id = string(message.get("id")) if kind == "assistant" else ""
+        node.tools = tuple(_tools(message.get("content"), value))
+    elif kind == "attachment":
+        node.message = node.queued = _is_queued(value.get("attachment"))
+    elif value.get("subtype") == "compact_boundary" and uuid:
+        node.boundary = True
+        node.logical = string(value.get("logicalParentUuid"))
+        node.preserved = tuple(_preserved(value.get("compactMetadata")))
+    return node
+
+
+def _tools(content: Any, value: Value) -> Iterator[str]:
+    for block in content if isinstance(content, list) else ():
+        if isinstance(block, dict):
+            key = {"tool_use": "id", "tool_result": "tool_use_id"}.get(string(block.get("type")))
+            if key and (tool := string(block.get(key))):
+                yield tool
+    if tool := string(value.get("sourceToolUseID")):
+        yield tool
+
+
+def _preserved(metadata: Any) -> Iterator[str]:
+    kept = metadata.get("preservedMessages") if isinstance(metadata, dict) else None
+    uuids = kept.get("uuids") if isinstance(kept, dict) else None
+    return (uuid for uuid in (uuids if isinstance(uuids, list) else ()) if isinstance(uuid, str))
+
+
+def _is_queued(attachment: Any) -> bool:
+    return isinstance(attachment, dict) and attachment.get("type") == "queued_command"
+
+
+def _queued(attachment: Value) -> Iterator[Part]:
+    theirs = attachment.get("commandMode") not in (None, "prompt") or _is_notice(attachment)
+    for part in blocks.parts(attachment.get("prompt"), "user", pairs.Calls(), prompt):
+        yield replace(part, speaker="harness", said=()) if theirs else part
+
+
+def _is_notice(value: Value) -> bool:
+    """Whether a client says of a text in the user's role that it comes from elsewhere."""
+    origin = value.get("origin")
+    return isinstance(origin, dict) and origin.get("kind") in ("task-notification", "agent", "teammate", "hook")
+
+
+def _parts(kind: str, role: str, value: Value, calls: pairs.Calls) -> Iterator[Part]:
+    message = value["message"]
+    recorded = value.get("toolUseResult")
+    recorded = recorded if isinstance(recorded, dict) else _NOTHING
+    for part in blocks.parts(message.get("content"), role, calls, prompt, recorded):
+        if value.get("isCompactSummary") is True and part.kind == "text":
+            yield replace(part, speaker="summary", said=())
+        elif part.kind == "result":
+            yield replace(part, exit_code=_exit_code(part, recorded))
+        elif part.kind != "text":
+            yield part
+        elif kind == "user" and (value.get("isMeta") or _is_notice(value)):
+            yield replace(part, speaker="harness", said=())
+        elif kind == "assistant" and (message.get("model") == "<synthetic>" or value.get("isApiErrorMessage")):
+            yield replace(part, speaker="harness")
+        else:
+            yield part
+
+
+def _exit_code(part: Part, recorded: Value) -> int | None:
+    if action(part.name) != "run":
+        return None
+    if part.failed:
+        head = part.text[:64].removeprefix("Error: ").removeprefix("Exit code ")
+        number = head.split("\n", 1)[0].strip()
+        return int(number) if "Exit code " in part.text[:64] and number.lstrip("-").isdecimal() else None
+    open_ended = ("backgroundTaskId", "returnCodeInterpretation")
+    return None if recorded.get("interrupted") or any(recorded.get(key) for key in open_ended) else 0
+
+
+def _entry(
+    index: int, record: lines.Record, lead: bytes, role: str, parts: tuple[Part, ...], node: Node, value: Value
+) -> Entry:
+    model, usage = "", 0
+    if role == "assistant":
+        message = value["message"]
+        model = string(message.get("model"))
+        usage = _usage(message.get("usage"))
+    return Entry(
+        index, record.line, record.nth, record.raw, lead, role, parts, node.message_id, node.uuid, node.parent,
+        string(value.get("timestamp")), "" if model == "<synthetic>" else model, usage, record.damage,
+    )  # fmt: skip
+
+
+def _usage(usage: Any) -> int:
+    if not isinstance(usage, dict):
+        return 0
+    counts = (usage.get(key) for key in (*claude_write.CONTEXT_COUNTS, "output_tokens"))
+    return sum(count for count in counts if isinstance(count, int))
+
+
+def _typed(parts: tuple[Part, ...]) -> dict[int, tuple[str, ...]]:
+    """What was typed behind a slash command, by the part that holds it."""
+    return {k: said for k, part in enumerate(parts) if part.kind == "text" and (said := arguments(part.text))}
+
+
+def _is_local_output(entry: Entry, value: Value) -> bool:
+    if value.get("type") == "system":
+        return value.get("subtype") == "local_command"
+    return entry.role == "user" and bool(entry.parts) and entry.parts[0].text.lstrip().startswith(_LOCAL_OUTPUT)
+
+
+def _unsigned(value: Value) -> bool:
+    content = value["message"].get("content")
+    thoughts = [block for block in content if isinstance(block, dict) and block.get("type") == "thinking"]
+    return any(string(block.get("signature")) in ("", "REDACTED") for block in thoughts)
+
+
+FORMAT = ClaudeCode()

@@ -1,0 +1,214 @@
+"""What a compacted Claude Code session looks like."""
+
+import json
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from compactor.formats.base import Embedded
+from compactor.transcript import Entry, Note, Source, Transcript
+
+CONTEXT_COUNTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+_NAMESPACE = uuid.UUID("7d3f0c52-6a0b-5d0e-9a53-0f6b9c1d2e41")
+_ENVELOPE = ("isSidechain", "userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch", "slug", "agentId")
+_POINTERS = ("leafUuid", "messageId")
+_LINKS = ("parentUuid", "sessionId", "session_id")
+
+
+def embed(source: Source, transcript: Transcript, cut: int, block: str, role: str, session: str) -> Embedded:
+    """A boundary, the block as its summary, and the tail relinked to it."""
+    name = f"{source.sha256}:{transcript.live[cut] if cut < len(transcript.live) else len(transcript.entries)}"
+    boundary, summary = (str(uuid.uuid5(_NAMESPACE, f"{name}:{which}")) for which in ("boundary", "summary"))
+    last = _last_head(transcript, cut)
+    envelope = _envelope(last, session)
+    end = b"\r\n" if transcript.entries and transcript.entries[0].raw.endswith(b"\r\n") else b"\n"
+    tail = _tail(transcript, cut)
+    edits = _Edits(transcript, tail, transcript.live[cut:], summary, session)
+    head = [
+        _boundary(envelope, boundary, last, transcript.usage),
+        _summary(envelope, boundary, summary, block, role, last),
+    ]
+    chunks = [_dump(record) + end for record in head]
+    for entry in tail:
+        raw = edits.apply(entry)
+        # the last line is ended too: the client appends to the file as it is
+        chunks += [entry.lead, raw, b"" if raw.endswith(b"\n") else end]
+    return Embedded(b"".join(chunks), edits.notes(), frozenset())
+
+
+def same(before: bytes, after: bytes) -> bool:
+    """Whether two records are one, but for the fields that `embed` changes."""
+    if before.rstrip(b"\r\n") == after.rstrip(b"\r\n"):
+        return True
+    return bool(_comparable(before) == _comparable(after))
+
+
+def _comparable(raw: bytes) -> Any:
+    value = _load(raw)
+    if value is None:
+        return raw
+    for key in _LINKS:
+        value.pop(key, None)
+    _zero_usage(value)
+    return value
+
+
+def _load(raw: bytes) -> dict[str, Any] | None:
+    try:
+        value = json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _dump(value: Mapping[str, Any]) -> bytes:
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:  # lone surrogates have no UTF-8
+        return json.dumps(value, separators=(",", ":")).encode()
+
+
+# The new records
+
+
+def _last_head(transcript: Transcript, cut: int) -> Entry:
+    """The last summarised record that has an envelope to copy."""
+    entries, live = transcript.entries, transcript.live
+    head = (entries[index] for index in (*reversed(live[:cut]), *live[cut:]))
+    return next((entry for entry in head if entry.id), entries[live[0]])
+
+
+def _envelope(last: Entry, session: str) -> dict[str, Any]:
+    value = _load(last.raw) or {}
+    kept = {key: value[key] for key in _ENVELOPE if key in value}
+    kept.setdefault("isSidechain", False)
+    if session:
+        kept["sessionId"] = session
+    return kept
+
+
+def _boundary(envelope: Mapping[str, Any], boundary: str, last: Entry, tokens: int) -> dict[str, Any]:
+    return {
+        "parentUuid": None, "logicalParentUuid": last.id or None, **envelope,
+        "type": "system", "subtype": "compact_boundary", "content": "Conversation compacted", "isMeta": False,
+        "timestamp": last.time, "uuid": boundary, "level": "info",
+        "compactMetadata": {"trigger": "manual", "preTokens": tokens},
+    }  # fmt: skip
+
+
+def _summary(
+    envelope: Mapping[str, Any], boundary: str, summary: str, block: str, role: str, last: Entry
+) -> dict[str, Any]:
+    return {
+        "parentUuid": boundary, **envelope, "type": "user", "message": {"role": role, "content": block},
+        "isVisibleInTranscriptOnly": True, "isCompactSummary": True, "uuid": summary, "timestamp": last.time,
+    }  # fmt: skip
+
+
+# The tail
+
+
+def _tail(transcript: Transcript, cut: int) -> list[Entry]:
+    """The kept records in order: those that a compaction preserved, then the rest with its bookkeeping."""
+    entries, live = transcript.entries, transcript.live[cut:]
+    if not live:
+        return []
+    moved = next((k for k in range(len(live) - 1, 0, -1) if live[k - 1] > live[k]), 0)
+    side = (index for index in transcript.side if index > live[0])
+    ordered = [entries[index] for index in (*live[:moved], *sorted((*live[moved:], *side)))]
+    written = {entry.id for entry in ordered if entry.id}
+    return [entry for entry in ordered if entry.role or not _points_away(entry, written)]
+
+
+def _points_away(entry: Entry, written: set[str]) -> bool:
+    """Whether it is bookkeeping about a record that isn't written."""
+    if entry.id or entry.damage or not any(key.encode() in entry.raw for key in _POINTERS):
+        return False
+    value = _load(entry.raw) or {}
+    return any(value.get(key) and value[key] not in written for key in _POINTERS)
+
+
+class _Edits:
+    """The changes that kept records need for the client to go on from them."""
+
+    def __init__(
+        self, transcript: Transcript, tail: Iterable[Entry], live: tuple[int, ...], summary: str, session: str
+    ) -> None:
+        tail = tuple(tail)
+        self.session = session
+        self.by_id = {entry.id: entry for entry in reversed(transcript.entries) if entry.id}
+        self.by_id.update((entry.id, entry) for entry in tail if entry.id)
+        self.written = {entry.id for entry in tail if entry.id}
+        self.behind = _behind(transcript, live, summary)
+        self.summary = summary
+        self.changed: dict[str, int] = {}
+
+    def apply(self, entry: Entry) -> bytes:
+        """The bytes of a kept record: its own, where nothing in it has to change."""
+        parent = self._parent(entry) if entry.id else entry.parent
+        may_change = parent != entry.parent or entry.usage or self.session
+        value = _load(entry.raw) if may_change and not entry.damage else None
+        if value is None:
+            return entry.raw
+        done = [what for what, changed in self._change(value, parent) if changed]
+        for what in done:
+            self.changed.setdefault(what, entry.line)
+        ending = entry.raw[len(entry.raw.rstrip(b"\r\n")) :]
+        return _dump(value) + ending if done else entry.raw
+
+    def notes(self) -> tuple[Note, ...]:
+        return tuple(Note(line, what) for what, line in self.changed.items())
+
+    def _change(self, value: dict[str, Any], parent: str) -> Iterator[tuple[str, bool]]:
+        relinked = value.get("uuid") is not None and (value.get("parentUuid") or "") != parent
+        if relinked:
+            value["parentUuid"] = parent
+        yield "parentUuid: relinked to what is kept", relinked
+        yield "usage: context counts set to 0", _zero_usage(value)
+        yield "sessionId: replaced", self._rename(value)
+
+    def _parent(self, entry: Entry) -> str:
+        """The nearest written record above, else the kept message before, else the summary."""
+        at, seen = entry.parent, {entry.id}
+        while at and at not in seen:
+            if at in self.written:
+                return at
+            seen.add(at)
+            at = self.by_id[at].parent if at in self.by_id else ""
+        return self.behind.get(entry.index, self.summary)
+
+    def _rename(self, value: dict[str, Any]) -> bool:
+        wanted = self.session
+        keys = [key for key in ("sessionId", "session_id") if wanted and value.get(key, wanted) != wanted]
+        for key in keys:
+            value[key] = self.session
+        return bool(keys)
+
+
+def _behind(transcript: Transcript, live: tuple[int, ...], summary: str) -> dict[int, str]:
+    """For each kept message the id of the kept message before it, the first one's being the summary."""
+    before, found = summary, {}
+    for index in live:
+        found[index] = before
+        before = transcript.entries[index].id or before
+    return found
+
+
+def _zero_usage(value: dict[str, Any]) -> bool:
+    """Set an assistant record's counts of the context before it to 0: the client sizes its context by them."""
+    message = value.get("message")
+    usage = message.get("usage") if value.get("type") == "assistant" and isinstance(message, dict) else None
+    if not isinstance(usage, dict):
+        return False
+    turns = usage.get("iterations")
+    places = [usage, *(turn for turn in (turns if isinstance(turns, list) else ()) if isinstance(turn, dict))]
+    created = [place["cache_creation"] for place in places if isinstance(place.get("cache_creation"), dict)]
+    changed = [_zero(place, CONTEXT_COUNTS) for place in places] + [_zero(place, tuple(place)) for place in created]
+    return any(changed)
+
+
+def _zero(place: dict[str, Any], keys: Iterable[str]) -> bool:
+    counted = [key for key in keys if isinstance(place.get(key), int) and place[key]]
+    for key in counted:
+        place[key] = 0
+    return bool(counted)

@@ -1,0 +1,90 @@
+"""Whether a list of messages is OpenAI's or Anthropic's."""
+
+import re
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from compactor.formats.messages import ROW_KEYS, is_row
+
+Dialect = Literal["openai", "anthropic", "either", "both", "none"]
+_ROLES = frozenset(("system", "developer", "user", "assistant", "tool", "function"))
+_CONTENT = frozenset(("content", "tool_calls", "function_call"))
+_BARE = frozenset(("role", "name", "id", "timestamp", "model", "refusal"))
+"""What a message without content may have at most, lest a message of another format passes for one."""
+_ANTHROPIC_BLOCKS = frozenset(("tool_use", "tool_result", "thinking", "redacted_thinking"))
+_FOREIGN_BLOCKS = frozenset(("input_text", "output_text", "toolCall", "toolRequest", "toolResponse"))
+_FOREIGN_KEYS = frozenset(("payload", "parts", "message", "kind", "call_id", "record_type", "lc", "data"))
+_FOREIGN_TYPE = re.compile("tool|call|reasoning|message")
+_TRAFFIC = re.compile(
+    rb'"type"\s*:\s*"(?P<anthropic>tool_use|tool_result|thinking)"|"(?P<openai>tool_calls|tool_call_id|function_call)"\s*:'
+)
+GUESS = "no tool traffic tells OpenAI and Anthropic apart: read as openai; --format anthropic otherwise"
+
+
+def is_openai(raw: bytes, records: list[Any]) -> bool:
+    return dialect(raw, records) in ("openai", "either", "both")
+
+
+def is_anthropic(raw: bytes, records: list[Any]) -> bool:
+    return dialect(raw, records) in ("anthropic", "both")
+
+
+def guess_openai(raw: bytes, records: list[Any]) -> str:
+    return GUESS if dialect(raw, records) == "either" else ""
+
+
+def dialect(raw: bytes, records: list[Any]) -> Dialect:
+    """Which of the two a list is in: what its first messages show, else the first tool traffic in the bytes."""
+    messages = list(_messages(records))
+    if not any("content" in message for message in messages) or not all(_is_message(m) for m in messages):
+        return "none"
+    shown = {sign for message in messages for sign in _signs(message)}
+    for openai, anthropic in (("calls", "blocks"), ("roles", "images")):
+        if openai in shown or anthropic in shown:
+            return "openai" if anthropic not in shown else "anthropic" if openai not in shown else "both"
+    match = _TRAFFIC.search(raw)
+    return "either" if not match else "openai" if match["openai"] else "anthropic"
+
+
+def _messages(records: list[Any]) -> Iterator[dict[str, Any]]:
+    """The messages among the first values; a record without a role is somebody's header, in front of messages only."""
+    for record in records:
+        if is_row(record):
+            rows = next(record[key.decode()] for key in ROW_KEYS if isinstance(record.get(key.decode()), list))
+            yield from (row for row in rows if isinstance(row, dict))
+        elif isinstance(record, dict) and (isinstance(record.get("role"), str) or _is_foreign(record)):
+            yield record
+
+
+def _is_foreign(record: dict[str, Any]) -> bool:
+    """Whether a record without a role is a piece of the conversation all the same."""
+    return bool(_FOREIGN_KEYS & set(record) or _FOREIGN_TYPE.search(_kind(record)))
+
+
+def _is_message(record: dict[str, Any]) -> bool:
+    if record.get("role") not in _ROLES or not (_CONTENT & set(record) or set(record) <= _BARE):
+        return False
+    content = record.get("content")
+    blocks = content if isinstance(content, list) else ()
+    return not any(isinstance(block, dict) and _kind(block) in _FOREIGN_BLOCKS for block in blocks)
+
+
+def _kind(block: dict[str, Any]) -> str:
+    kind = block.get("type")
+    return kind if isinstance(kind, str) else ""
+
+
+def _signs(message: dict[str, Any]) -> Iterator[str]:
+    if message.get("role") in ("tool", "function") or message.get("tool_calls") or message.get("function_call"):
+        yield "calls"
+    if message.get("role") in ("system", "developer") or message.get("content", "") is None:
+        yield "roles"
+    content = message.get("content")
+    for block in content if isinstance(content, list) else ():
+        kind = _kind(block) if isinstance(block, dict) else ""
+        if kind in _ANTHROPIC_BLOCKS:
+            yield "blocks"
+        elif kind in ("image_url", "input_audio"):
+            yield "roles"
+        elif kind in ("image", "document") and isinstance(block.get("source"), dict):
+            yield "images"

@@ -1,0 +1,300 @@
+"""How a list of chat messages is stored, whatever dialect the messages are in.
+
+One message per line; a JSON array of messages; or rows, by line or in an array or alone in the file, each an object
+with a list of messages under `messages` or `traj` and other keys that are none of our business.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Protocol
+
+import orjson
+
+from compactor.errors import InputError
+from compactor.formats import lines, pairs, sample, spans
+from compactor.formats.base import Embedded
+from compactor.formats.blocks import string
+from compactor.transcript import ACKNOWLEDGEMENT, BLOCK_START, Entry, Note, Part, Source, Transcript
+
+Message = Mapping[str, Any]
+ROW_KEYS = (b"messages", b"traj")
+SYSTEM_ROLES = ("system", "developer")
+
+
+class Dialect(Protocol):
+    """What the messages of a list look like."""
+
+    def parts(self, message: Message, calls: pairs.Calls, before: str) -> tuple[Part, ...]:
+        """What the model sees in a message; `before` is the text of the assistant message just before it."""
+
+    def without(self, message: Message, orphans: frozenset[str]) -> Message | None:
+        """The message without the results that answer those calls; None when nothing else is in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Where one message is stored."""
+
+    line: int
+    nth: int
+    start: int
+    end: int
+    value: Mapping[str, Any]
+    damage: str = ""
+
+
+@dataclass
+class MessageList:
+    """A format that keeps conversations as lists of messages."""
+
+    name: str
+    title: str
+    block_role: str
+    dialect: Dialect
+    takes: Callable[[bytes, list[Any]], bool]
+    guess: Callable[[bytes, list[Any]], str]
+    """What has to be assumed to read these bytes in this dialect; empty when nothing."""
+
+    def sniff(self, raw: bytes, records: list[Any]) -> bool:
+        return self.takes(raw, records)
+
+    def read(self, raw: bytes, name: str) -> Source:
+        first = sample.first_values(raw)
+        found = tuple(_transcript(raw, pieces, begin, self.dialect) for begin, pieces in _conversations(raw, first))
+        if not any(entry.role for transcript in found for entry in transcript.entries):
+            message = f"{name}: holds no chat messages; each must be an object with a role"
+            raise InputError(message)
+        guess = self.guess(raw, first)
+        return Source(name, raw, self.name, found, (guess,) if guess else ())
+
+    def embed(
+        self, source: Source, transcript: Transcript, cut: int, block: str, *, role: str = "", session: str = ""
+    ) -> Embedded:
+        kept, repaired, notes = _repaired(transcript, _tail(transcript, cut), self.dialect)
+        fixed = [transcript.entries[index] for index in transcript.live[: transcript.fixed]]
+        added = [{"role": role or self.block_role, "content": block}]
+        opens = next((entry.role for entry, raw in kept if entry.role and raw), "")
+        if opens == "user" and (role or self.block_role) == "user":
+            added.append({"role": "assistant", "content": ACKNOWLEDGEMENT})
+        written: list[tuple[Entry | None, bytes]] = [(entry, entry.raw) for entry in fixed]
+        written += [(None, orjson.dumps(message)) for message in added]
+        written += [(entry, raw) for entry, raw in kept if raw]
+        return Embedded(_join(source, transcript, written), tuple(notes), repaired)
+
+    def same(self, before: Entry, after: Entry) -> bool:
+        return before.raw.rstrip(b"\r\n") == after.raw.rstrip(b"\r\n")
+
+
+# Reading
+
+
+def _conversations(raw: bytes, first: list[Any]) -> Iterator[tuple[int, Iterator[Piece]]]:
+    """Where each conversation begins, and where its messages are stored."""
+    at = sample.start(raw)
+    in_array, place = raw[at : at + 1] == b"[", _Place(raw)
+    if any(is_row(value) for value in first):
+        rows = spans.elements(raw, at, len(raw)) if in_array else _row_spans(raw)
+        for begin, end in rows:
+            stop = end if end >= 0 else len(raw)
+            array = spans.array_in(raw, spans.gap_end(raw, begin, stop), stop, ROW_KEYS)
+            if array >= 0:
+                yield array + 1, _elements(raw, array, stop, place)
+    elif in_array:
+        yield at + 1, _elements(raw, at, len(raw), place)
+    else:
+        yield lines.begin(raw), _by_line(raw)
+
+
+def is_row(value: Any) -> bool:
+    """Whether a value is an object that holds a conversation."""
+    return isinstance(value, dict) and any(isinstance(value.get(key.decode()), list) for key in ROW_KEYS)
+
+
+def _row_spans(raw: bytes) -> Iterator[tuple[int, int]]:
+    """The spans of the top-level objects of a file, each on a line of its own or spread over several."""
+    at, size, spread = lines.begin(raw), len(raw), True
+    while at < size:
+        end = raw.find(b"\n", at) + 1 or size
+        start = spans.gap_end(raw, at, end)
+        if spread and raw[start : start + 1] == b"{" and spans.end_of(raw, start, end) < 0:
+            close = spans.end_of(raw, start, size)
+            spread = close >= 0
+            end = max(end, close)
+        yield at, end
+        at = end
+
+
+class _Place:
+    """Counts on which line a message begins and which one of that line it is, going forward through the bytes."""
+
+    def __init__(self, raw: bytes) -> None:
+        self.raw, self.at, self.line, self.nth = raw, 0, 1, 0
+
+    def step(self, at: int) -> tuple[int, int]:
+        passed = self.raw.count(b"\n", self.at, at)
+        self.at, self.line, self.nth = at, self.line + passed, 1 if passed else self.nth + 1
+        return self.line, self.nth
+
+
+def _elements(raw: bytes, array: int, stop: int, place: _Place) -> Iterator[Piece]:
+    for start, end in spans.elements(raw, array, stop):
+        yield _element(raw, start, end if end >= 0 else _rest(raw, start, stop), *place.step(start))
+
+
+def _rest(raw: bytes, start: int, stop: int) -> int:
+    """The end of an element that was cut off: all that is left of its line or file."""
+    return start + len(raw[start:stop].rstrip())
+
+
+def _element(raw: bytes, start: int, end: int, line: int, nth: int) -> Piece:
+    try:
+        value = orjson.loads(raw[start:end])
+    except orjson.JSONDecodeError:
+        record = next(lines.records(raw[start:end]), None)
+        if record is None or record.damage or record.end != end - start:
+            damage = record.damage if record and record.damage else "not JSON"
+            return Piece(line, nth, start, end, {}, f"{damage.split(' at byte')[0]} at byte {start}")
+        value = record.value
+    if not isinstance(value, dict):
+        return Piece(line, nth, start, end, {}, f"no JSON object at byte {start}")
+    return Piece(line, nth, start, end, value)
+
+
+def _by_line(raw: bytes) -> Iterator[Piece]:
+    for record in lines.records(raw):
+        yield Piece(record.line, record.nth, record.start, record.end, record.value, record.damage)
+
+
+def _transcript(raw: bytes, pieces: Iterable[Piece], begin: int, dialect: Dialect) -> Transcript:
+    entries: list[Entry] = []
+    calls, end, before = pairs.Calls(), begin, ""
+    for piece in pieces:
+        entry = _entry(raw, piece, len(entries), raw[end : piece.start], dialect, calls, before)
+        before = entry.text if entry.role == "assistant" else before if not entry.role else ""
+        entries.append(entry)
+        end = piece.end
+    return _arranged(entries, begin, end)
+
+
+def _entry(
+    raw: bytes, piece: Piece, index: int, lead: bytes, dialect: Dialect, calls: pairs.Calls, before: str
+) -> Entry:
+    value, stored = piece.value, raw[piece.start : piece.end]
+    role = string(value.get("role"))
+    if role:
+        parts = dialect.parts(value, calls, before)
+    elif isinstance(value.get("system"), str) and not piece.damage:
+        role, parts = "system", (Part("text", "system", value["system"]),)
+    else:
+        parts = ()
+    ids = (string(value.get("id")), string(value.get("model")))
+    time = string(value.get("timestamp"))
+    return Entry(
+        index, piece.line, piece.nth, stored, lead, role, parts, "", ids[0], "", time, ids[1], damage=piece.damage
+    )
+
+
+def _arranged(entries: list[Entry], begin: int, end: int) -> Transcript:
+    """The conversation in a list: its header and leading system messages, its block, the rest."""
+    first = next((entry.index for entry in entries if entry.role), len(entries))
+    header = [entry.index for entry in entries[:first] if not entry.damage]
+    messages = [entry.index for entry in entries if entry.role]
+    leading = 0
+    while leading < len(messages) and entries[messages[leading]].role in SYSTEM_ROLES:
+        leading += 1
+    place = next((at for at in range(leading) if _is_block(entries[messages[at]])), leading)
+    blocks = _blocks(entries, messages[place:])
+    for index in messages[place : place + blocks]:
+        parts = tuple(replace(part, speaker="summary", said=()) for part in entries[index].parts)
+        entries[index] = replace(entries[index], parts=parts)
+    live = (*header, *messages)
+    return Transcript(
+        tuple(entries),
+        live,
+        fixed=len(header) + place,
+        summarised=blocks,
+        ours=blocks > 0,
+        side=frozenset(range(len(entries))) - frozenset(live),
+        start=begin,
+        end=end,
+        notes=(*_damage(entries), *pairs.notes(entries[index] for index in live)),
+    )
+
+
+def _is_block(entry: Entry) -> bool:
+    return entry.text.startswith(BLOCK_START)
+
+
+def _blocks(entries: list[Entry], rest: list[int]) -> int:
+    """How many of these messages, from the first, are a block of ours and its acknowledgement."""
+    if not rest or not _is_block(entries[rest[0]]) or entries[rest[0]].role not in (*SYSTEM_ROLES, "user"):
+        return 0
+    follower = entries[rest[1]] if len(rest) > 1 else None
+    return 2 if follower and follower.role == "assistant" and follower.text == ACKNOWLEDGEMENT else 1
+
+
+def _damage(entries: Iterable[Entry]) -> Iterator[Note]:
+    return (Note(entry.line, f"damaged: {entry.damage}") for entry in entries if entry.damage)
+
+
+# Writing
+
+
+def _tail(transcript: Transcript, cut: int) -> list[Entry]:
+    """The kept messages, with the bookkeeping that stands among and behind them."""
+    tail = transcript.live[cut:]
+    side = [index for index in transcript.side if tail and index > tail[0]]
+    return [transcript.entries[index] for index in sorted((*tail, *side))]
+
+
+def _repaired(
+    transcript: Transcript, tail: list[Entry], dialect: Dialect
+) -> tuple[list[tuple[Entry, bytes]], frozenset[int], list[Note]]:
+    """The tail's bytes without results whose call is gone: APIs refuse a conversation with such a result."""
+    lost: dict[int, set[str]] = {}
+    for entry, call_id in pairs.orphans(tail):
+        lost.setdefault(entry.index, set()).add(call_id)
+    kept, notes = [], []
+    for entry in tail:
+        raw = entry.raw
+        if entry.index in lost:
+            ids = frozenset(lost[entry.index])
+            raw = _without(entry, dialect, ids)
+            notes.append(Note(entry.line, f"dropped the result of {', '.join(sorted(ids))}, which answers no call"))
+        kept.append((entry, raw))
+    return kept, frozenset(lost), notes
+
+
+def _without(entry: Entry, dialect: Dialect, ids: frozenset[str]) -> bytes:
+    record = next(lines.records(entry.raw))
+    message = dialect.without(record.value, ids)
+    if message is None:
+        return b""
+    end = entry.raw[len(entry.raw.rstrip(b"\r\n")) :]
+    return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode() + end
+
+
+def _join(source: Source, transcript: Transcript, written: list[tuple[Entry | None, bytes]]) -> bytes:
+    """The bytes of some entries in the place of a conversation's; new ones come as no entry."""
+    before = source.raw[: transcript.start].rstrip()
+    glue = _array_glue if before.endswith(b"[") else partial(_line_glue, source.raw)
+    return b"".join(glue(transcript.entries, written))
+
+
+def _array_glue(entries: tuple[Entry, ...], written: list[tuple[Entry | None, bytes]]) -> Iterator[bytes]:
+    first = entries[0].lead if entries else b""
+    between = entries[1].lead if len(entries) > 1 else b"," + (first or b" ")
+    for at, (entry, raw) in enumerate(written):
+        yield first if at == 0 else entry.lead if entry and entry.index else between
+        yield raw
+
+
+def _line_glue(source: bytes, entries: tuple[Entry, ...], written: list[tuple[Entry | None, bytes]]) -> Iterator[bytes]:
+    end = b"\r\n" if b"\r\n" in source[: source.find(b"\n") + 1] else b"\n"
+    for at, (entry, raw) in enumerate(written):
+        yield entry.lead if entry else b""
+        yield raw
+        if not raw.endswith(b"\n") and (entry is None or at + 1 < len(written)):
+            yield end

@@ -1,0 +1,76 @@
+"""Which results answer which calls."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from compactor.transcript import Entry, Note
+
+PAIRED = ("call", "result")
+
+
+class Calls:
+    """The calls of a conversation, as they come up while it is read."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[str, Mapping[str, Any]]] = {}
+        self._open: dict[str, str] = {}
+        self._made = 0
+
+    def __contains__(self, call_id: str) -> bool:
+        return call_id in self._known
+
+    def add(self, call_id: str, name: str, arguments: Mapping[str, Any]) -> str:
+        """Remember a call; returns its id, made up where the record has none."""
+        if not call_id:
+            self._made += 1
+            call_id = f"call {self._made}"
+        self._known[call_id] = (name, arguments)
+        self._open[call_id] = name
+        return call_id
+
+    def answer(self, call_id: str, name: str = "") -> str:
+        """The id of the call that a result answers: the one it names, else the oldest open call (of that name)."""
+        if not call_id:
+            call_id = next((i for i, called in self._open.items() if not name or called == name), "")
+        self._open.pop(call_id, None)
+        return call_id
+
+    def of(self, call_id: str) -> tuple[str, Mapping[str, Any]]:
+        """The name and the arguments of a call; empty where it isn't known."""
+        return self._known.get(call_id, ("", {}))
+
+
+def orphans(entries: Iterable[Entry]) -> Iterator[tuple[Entry, str]]:
+    """Each result that answers no call before it, by entry and call id."""
+    called: set[str] = set()
+    for entry in entries:
+        for part in entry.parts:
+            if part.kind == "call":
+                called.add(part.call_id)
+            elif part.kind == "result" and part.call_id not in called:
+                yield entry, part.call_id
+
+
+def strays(entries: Iterable[Entry]) -> frozenset[str]:
+    """The ids that results name and no call has, wherever it stands."""
+    named: set[str] = set()
+    called: set[str] = set()
+    for entry in entries:
+        for part in entry.parts:
+            if part.kind in ("call", "result"):
+                (called if part.kind == "call" else named).add(part.call_id)
+    return frozenset(named - called)
+
+
+def notes(entries: Iterable[Entry]) -> Iterator[Note]:
+    """What is wrong with the pairs: results without a call, and calls that something else followed than a result."""
+    entries = tuple(entries)
+    lone = strays(entries)
+    answered = {part.call_id for entry in entries for part in entry.parts if part.kind == "result"}
+    last = max((at for at, entry in enumerate(entries) if any(p.kind not in PAIRED for p in entry.parts)), default=-1)
+    for at, entry in enumerate(entries):
+        for part in entry.parts:
+            if part.kind == "result" and part.call_id in lone:
+                yield Note(entry.line, f"result {part.call_id or '(without id)'} answers no call")
+            elif part.kind == "call" and part.call_id not in answered and at < last:
+                yield Note(entry.line, f"call {part.call_id} ({part.name}) was never answered")
