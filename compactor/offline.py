@@ -1,0 +1,324 @@
+"""Ledger -> Update, within a budget: the summary that needs no model.
+
+What binds comes first and always: the user's rules, grants, choices and criteria in their own words, what is in hand,
+what is open. The room that is left is filled with the items worth most per token: a step's outcome, a file with its
+role and last change, a command that worked, a line of output, a finding. Worth is the expected later use of the
+identifiers an item is the first to bring, less where no plain words tie them to what they mean. Deterministic.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from compactor import words
+from compactor.candidates import offers, one_line, single, telling, words_of
+from compactor.choose import Choice
+from compactor.fold import fold
+from compactor.identifiers import identifiers
+from compactor.ledger import Command, Ledger, Line, Said, proper
+from compactor.render import render, shown
+from compactor.snapshot import (
+    FIELDS,
+    Added,
+    Approval,
+    Authority,
+    Close,
+    Constraint,
+    Decision,
+    DoneCriterion,
+    Fact,
+    InProgress,
+    Item,
+    NextAction,
+    Objective,
+    OpenLoop,
+    Snapshot,
+    Supersede,
+    Update,
+)
+from compactor.transcript import Ref
+
+Size = Callable[[str], int]
+
+PROSE_RULES = 8
+"""How many restrictions are carried at most from a prose summary."""
+ROUNDS, WORTHWHILE = 3, 40
+"""Lines are rated by rough sizes: what the exact size leaves free is filled again, while it's worth it."""
+
+LEAST_NEW = 0.4
+"""The share of the budget that new items get at least, when a previous snapshot fills the block already."""
+TELLING_SHARE = 0.15
+"""The share of the room that decisions, rejections, finished steps and risks get before the rest competes."""
+
+
+def offline(ledger: Ledger, previous: Snapshot | None, budget: int, size: Size, newest: str) -> Update:
+    """The update that the ledger alone gives, its block within `budget` tokens as far as what binds allows."""
+    bound = _Binding(ledger, previous)
+    update = bound.update()
+    held = fold(previous, update)
+    used = size(render(shown(held), newest))
+    room = max(budget - used, int(budget * LEAST_NEW) if previous else 0)
+    choice = Choice(room, size, ledger.weight, _covered(held))
+    told = list(telling(ledger))
+    choice.take(told, (), {}, int(room * TELLING_SHARE))
+    lines, groups = offers(ledger)
+    pool = [*single(ledger), *(replace(candidate, base=0.0) for candidate in told)]
+    for _ in range(ROUNDS):
+        choice.take(pool, lines, groups, choice.room)
+        update = bound.update(choice)
+        room = budget - size(render(shown(fold(previous, update)), newest))
+        if room < WORTHWHILE or previous:
+            break
+        choice.room = room
+    return update
+
+
+def _covered(snapshot: Snapshot) -> set[str]:
+    return {found for _, item in shown(snapshot).items() for found in identifiers(words_of(item))}
+
+
+# -- what binds
+
+
+class _Binding:
+    """The items that stand in the summary whatever they cost."""
+
+    def __init__(self, ledger: Ledger, previous: Snapshot | None) -> None:
+        self.ledger, self.previous = ledger, previous or Snapshot()
+        self.fields: dict[str, list[Any]] = {name: [] for name in FIELDS}
+        self.close: list[Close] = []
+        self.supersede: list[Supersede] = []
+        self.standing = next((a.id for a in reversed(self.previous.authority) if a.status == "active"), "")
+        """The last permission, or the withdrawal of it: what a withdrawal, or a new grant, replaces."""
+        for said in ledger.said:
+            self._said(said)
+        for line in ledger.prose:
+            self._prose(line)
+        self._objective()
+        self._answered()
+        self._revoked_by_refusal()
+        self._plan()
+        self._open()
+        self._close_previous()
+        self._next()
+
+    def update(self, choice: Choice | None = None) -> Update:
+        """These items and those that were chosen."""
+        fields = {name: list(items) for name, items in self.fields.items()}
+        for candidate in choice.items() if choice else ():
+            fields[candidate.field].append(candidate.item)
+        add = Added(**{name: tuple(items) for name, items in fields.items()})
+        return Update(add=add, close=tuple(self.close), supersede=tuple(self.supersede))
+
+    def _add(self, name: str, item: Item) -> str:
+        self.fields[name].append(item)
+        return f"{name}[{len(self.fields[name]) - 1}]"
+
+    def _said(self, said: Said) -> None:
+        text, refs = said.text, (said.ref,)
+        revoked = words.is_revocation(text)
+        if said.kind == "criterion":
+            self._add("done_criteria", DoneCriterion(text=text, evidence=refs, basis="stated"))
+        withdraws = revoked and said.kind == "correction"
+        grants_anew = said.kind == "rule" and self.standing.startswith("constraints") and words.is_approval(text)
+        if withdraws or (said.kind in ("rule", "criterion") and not grants_anew):
+            cited = (said.ref, said.answering.ref) if said.answering and said.kind == "rule" else refs
+            rule = Constraint(text=text, quote=text, said_by="user", evidence=cited, basis="stated")
+            new = self._add("constraints", rule)
+            if revoked:
+                self._replace(new, refs)
+        elif grants_anew or said.kind in ("permission", "approval") or (said.outward and said.kind == "request"):
+            if said.kind == "approval" and not (said.answering and _offers(said.answering.text)) and not said.outward:
+                if len(text.split()) > 2:
+                    self._add("decisions", _user_decision(said))
+                return
+            new = self._add("authority", _authority(said))
+            if self.standing.startswith("constraints"):
+                self._replace(new, refs)
+            self.standing = new
+        elif said.kind == "choice" and said is not self.ledger.said[0]:
+            self._add("decisions", _user_decision(said))
+        elif said.kind == "correction":
+            self._add("facts", Fact(text=text, value=text, evidence=refs, basis="stated"))
+
+    def _replace(self, new: str, refs: tuple[str, ...]) -> None:
+        if self.standing:
+            self.supersede.append(Supersede(id=self.standing, by=new, evidence=refs))
+        self.standing = new if new.startswith(("constraints", "authority")) else ""
+
+    def _prose(self, line: Line) -> None:
+        """Restrictions may be carried from an earlier prose summary; permissions and completed steps never."""
+        text = words.clip(re.sub(r"^(?:[-*•]|\d+[.)])\s+", "", line.text), 300)
+        if line.position > 0:
+            return
+        restricts = re.search(r"\b(?:user|must|never|always|don't|do not|only)\b", text, re.IGNORECASE)
+        if words.is_rule(text) and restricts and len(self.fields["constraints"]) < PROSE_RULES:
+            self._add("constraints", Constraint(text=text, said_by="summary", evidence=(line.ref,), basis="reported"))
+
+    def _objective(self) -> None:
+        if any(item.status == "active" for item in self.previous.objective):
+            return
+        asks = [s for s in self.ledger.said if s.kind not in ("approval", "correction") and len(s.text) > 12]
+        if asks:
+            later = [
+                s for s in asks[1:] if s.first and s.turn > asks[0].turn and len(s.text) >= 40 and s.kind != "word"
+            ]
+            text, refs = words.clip(f"{asks[0].text} {asks[0].shows}".strip(), 320), [asks[0].ref]
+            standing = {item.text for name in ("constraints", "authority", "decisions") for item in self.fields[name]}
+            if later and later[-1].text not in standing:
+                text, refs = f"{text} Later: {words.clip(later[-1].text, 240)}", [asks[0].ref, later[-1].ref]
+            self._add("objective", Objective(text=text, evidence=tuple(refs), basis="stated"))
+            return
+        wanted = [
+            line for line in self.ledger.prose if re.search(r"\b(?:request|asked|wants?|goal|task)\b", line.text, re.I)
+        ]
+        for line in (wanted or list(self.ledger.prose))[:1]:
+            text = words.clip(line.text, 320)
+            self._add("objective", Objective(text=text, evidence=(line.ref,), basis="reported"))
+
+    def _answered(self) -> None:
+        """What was asked is on record: closed by the answer, which takes no room in the block, else open."""
+        for turn in self.ledger.turns:
+            going_on = turn is self.ledger.turns[-1] and self.ledger.ahead is not None
+            end = "" if going_on else turn.proof or (turn.answer.ref if turn.answer else "")
+            for said in turn.asked[1 if going_on else 0 :]:
+                if said.kind in ("request", "question") and not (said.outward and said.kind == "request"):
+                    loop = OpenLoop(text=f'asked: "{said.text}"', owner="agent", evidence=(said.ref,), basis="stated")
+                    new = self._add("open_loops", loop)
+                    if end:
+                        self.close.append(Close(id=new, evidence=(end,)))
+
+    def _revoked_by_refusal(self) -> None:
+        """A refused call of a kind that was permitted before ends that permission."""
+        for position, item in enumerate(self.fields["authority"]):
+            for refusal in self.ledger.refusals:
+                if _line_of(refusal.ref) > _line_of(item.evidence[0]) and _acts(item.text) & _acts(refusal.text):
+                    self.close.append(Close(id=f"authority[{position}]", evidence=(refusal.ref,)))
+
+    def _plan(self) -> None:
+        for todo in self.ledger.plan:
+            if todo.status == "in_progress":
+                item = InProgress(
+                    text=todo.text,
+                    owner="agent",
+                    evidence=tuple(dict.fromkeys((todo.origin, todo.ref))),
+                    basis="reported",
+                )
+                self._add("in_progress", item)
+            elif todo.status == "pending":
+                loop = OpenLoop(
+                    text=f"planned: {todo.text}",
+                    owner="agent",
+                    evidence=tuple(dict.fromkeys((todo.origin, todo.ref))),
+                    basis="reported",
+                )
+                self._add("open_loops", loop)
+
+    def _open(self) -> None:
+        for job in self.ledger.jobs:
+            text = f"job started and not seen finished: {job.text}"
+            self._add("open_loops", OpenLoop(text=text, owner="agent", next="look at its output",
+                                             evidence=(job.about_ref, job.ref), basis="observed"))  # fmt: skip
+        last: dict[str, Command] = {proper(c.text): c for c in self.ledger.commands if c.is_test}
+        failing = [c for c in last.values() if not c.ok and not c.fixed_by]
+        for command in failing[-3:]:
+            text = f"`{one_line(command.text, 120)}` fails: {command.told}"
+            self._add("open_loops", OpenLoop(text=text, owner="agent", next="make it pass",
+                                             evidence=(command.ref, command.result), basis="observed"))  # fmt: skip
+
+    def _close_previous(self) -> None:
+        """What the plan has finished, or a later run mended, is open no more."""
+        done = {_plain(todo.text): todo for todo in self.ledger.plan if todo.status == "completed"}
+        passed = {c.text: c for c in self.ledger.commands if c.ok}
+        for name in ("in_progress", "open_loops"):
+            for item in self.previous.of(name):
+                if item.status != "active":
+                    continue
+                todo = done.get(_plain(item.text.removeprefix("planned: ")))
+                run = next((c for text, c in passed.items() if f"`{one_line(text, 120)}` fails" in item.text), None)
+                if todo:
+                    self.close.append(Close(id=item.id, evidence=(todo.proof or todo.ref,)))
+                elif run:
+                    self.close.append(Close(id=item.id, evidence=(run.result,)))
+                elif name == "in_progress" and item.text.startswith("asked: ") and len(self.ledger.turns) > 0:
+                    self.close.append(
+                        Close(
+                            id=item.id,
+                            evidence=(
+                                (self.ledger.turns[0].asked or self.ledger.said)[0:1] and (self.ledger.said[0].ref,)
+                            )
+                            or (),
+                        )
+                    )
+
+    def _next(self) -> None:
+        turn = self.ledger.turns[-1] if self.ledger.turns else None
+        asked = [s for s in turn.asked if s.kind != "approval"] if turn else []
+        current = next((t for t in self.ledger.plan if t.status == "in_progress"), None)
+        last = self.ledger.sentences[-1] if self.ledger.sentences else None
+        ahead = self.ledger.ahead
+        if asked and turn and (ahead or not turn.answer):
+            quote = words.clip(asked[0].text, 200)
+            step = words.clip(ahead.text, 200) if ahead else ""
+            refs = (asked[0].ref, *((ahead.ref,) if ahead else ()))
+            item = InProgress(text=f'asked: "{quote}"', owner="agent", next=step, evidence=refs)
+            self._add("in_progress", item)
+        if current:
+            text, refs = f"in the plan: {current.text}", (current.ref,)
+        elif ahead:
+            text, refs = f"the agent was about to: {words.clip(ahead.text, 200)}", (ahead.ref,)
+        elif asked and last:
+            request, end = words.clip(asked[0].text, 160), words.clip(last.text, 160)
+            text = f'the last request was "{request}"; the agent ended with: {end}'
+            refs = (asked[0].ref, last.ref)
+        elif last:
+            text, refs = f"the agent ended with: {words.clip(last.text, 200)}", (last.ref,)
+        elif self.ledger.said:
+            text, refs = f'unanswered: "{words.clip(self.ledger.said[-1].text, 200)}"', (self.ledger.said[-1].ref,)
+        else:
+            return
+        self._add("next_action", NextAction(text=text, evidence=refs, basis="reported"))
+
+
+def _offers(text: str) -> bool:
+    """Whether an agent's line asks or proposes something that a short yes can permit."""
+    if re.search(
+        r"\b(?:do you (?:know|have|see|remember)|did (?:you|it)|was (?:it|that)|is (?:it|that)|are you)\b", text, re.I
+    ):
+        return False
+    return words.is_question(text) or words.decides(text) or words.looks_ahead(text) or text.endswith(":")
+
+
+def _authority(said: Said) -> Authority:
+    refs, scope = [said.ref], "as quoted"
+    if said.answering and words.is_approval(said.text):
+        scope = f'answering "{words.clip(said.answering.text, 160)}"'
+        refs.append(said.answering.ref)
+    return Authority(text=said.text, quote=said.text, granted_by="user", scope=scope, evidence=tuple(refs),
+                     basis="stated")  # fmt: skip
+
+
+def _user_decision(said: Said) -> Decision:
+    text, refs = said.text, [said.ref]
+    if said.answering and len(said.text) < 60:
+        text = f'{said.text} (to: "{words.clip(said.answering.text, 120)}")'
+        refs.append(said.answering.ref)
+    why = words.reason(said.text) if len(said.text) > 120 else ""
+    approval = Approval(who="user", ref=said.ref)
+    evidence = tuple(dict.fromkeys(refs))
+    return Decision(text=text, why=why, approved_by=approval, evidence=evidence, basis="stated")
+
+
+def _line_of(text: str) -> int:
+    return Ref.parse(text).line
+
+
+def _acts(text: str) -> set[str]:
+    return set(
+        re.findall(r"\b(?:commit|push|merge|rebase|deploy|delete|pr|migrate|publish|release)\b", text.casefold())
+    )
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"\W+", " ", text).strip().casefold()

@@ -1,0 +1,329 @@
+"""What a sentence does: rule, permission, approval, choice, request, question, correction, criterion, finding.
+
+Told from words and position alone, in English, German, Spanish and Chinese. A sentence may do several things. The
+lists lean towards finding too much: what is found is quoted verbatim, what is missed is lost.
+"""
+
+import re
+from collections.abc import Iterator
+
+_END = re.compile(r"(?<=[.!?…])[\"')\]]*\s+|(?<=[。！？；])|\n+")
+_ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|z\.B|d\.h|bzw|p\.ej|\w)|^\s*\d+)\.$", re.IGNORECASE)
+
+
+def sentences(text: str) -> Iterator[str]:
+    """The sentences and lines of a text, verbatim but for the white space around them."""
+    start = 0
+    for match in _END.finditer(text):
+        if "\n" not in match[0] and _ABBREVIATION.search(text[start : match.start()]):
+            continue
+        piece = text[start : match.start() + len(match[0].rstrip())]
+        if piece.strip():
+            yield piece.strip()
+        start = match.end()
+    if text[start:].strip():
+        yield text[start:].strip()
+
+
+def _words(*alternatives: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![\w'])(?:{'|'.join(alternatives)})(?!\w)", re.IGNORECASE)
+
+
+def _signs(*alternatives: str) -> re.Pattern[str]:
+    return re.compile("|".join(alternatives))
+
+
+_MEDIUM = _words("never", "always", "nie", "niemals", "immer", "nunca", "jamás", "siempre", "require[sd]?", "remember",
+                 "have to", "has to", "needs? to", "at (?:most|least)", "muss", "müssen", "hay que")  # fmt: skip
+_STRONG = _words(
+    "must", "must ?n[o']t", "mustn't", "make sure", "ensure", "ask (?:me|us)?(?: first| before)",
+    r"ask (?:me |us )?(?:first|before\b.*)", "check with me", "let'?s not", "do not", "please don'?t", "shouldn'?t",
+    "should not", "should only", "there should be", "not allowed", "forbidden", "under no circumstances", "requirement",
+    "no matter what", "wait for (?:my|me)", "nothing else",
+    "(?:i|we) (?:don'?t|do not|never) want", "hands off", "off[- ]limits", "read[- ]only", "don'?t (?:ever|forget)", "keep in mind", "must never", "must always",
+    # German
+    "musst", "darfst? nicht", "dürfen nicht", "auf keinen fall",
+    "unbedingt", "frag(?:e|t)? (?:mich |uns )?(?:erst|vorher|zuerst)", "erst fragen", "stelle sicher", "achte darauf",
+    "verboten", "ich (?:will|möchte|mag) (?:nicht|kein\\w*)", "bitte (?:nicht|kein\\w*)", "soll(?:st|te|ten|en)? nicht", "finger weg", "mindestens", "höchstens", "keinesfalls",
+    # Spanish
+    "debe[sn]?", "debemos", "tien(?:e|es|en) que", "asegúrate",
+    "pregunta(?:me|nos)? (?:antes|primero)", "prohibido", "obligatorio", "bajo ningún concepto", "al menos",
+    "como máximo", "no debe[sn]?", "no hagas", "no toques", "no uses", "no borres", "no cambies",
+    "no quiero", "ni se te ocurra",
+)  # fmt: skip
+_STRONG_SIGNS = _signs(
+    "不要", "不许", "不得", "不能", "不可", "不准", "切勿", "请勿", "禁止", "必须", "务必", "一定要", "永远", "总是", "始终",
+    "不希望", "不想", "只能", "只准", "只允许", "仅限", "先问", "先征求", "別", "别(?!的|人|处)", "至少", "最多", "绝对", "千万",
+)  # fmt: skip
+_WEAK = _words(
+    "only", "until", "unless", "except(?: for)?", "without", "instead(?: of)?", "rather than", "prefer(?:ably)?",
+    "avoid", "keep", "stop", "stay", "stick to", "leave", "don'?t", "dont", "no", "not", "should", "follow(?![- ]?up)", "respect",
+    "before", "can'?t", "cannot", "won'?t", "skip", "ignore",
+    "nichts?", "nur", "kein\\w*", "bleib(?:t|en),? wie", "bis", "außer", "ohne", "statt(?:dessen)?", "anstatt", "lieber", "bevorzuge\\w*",
+    "vermeide\\w*", "soll(?:st|te|ten|en)?", "bevor", "bitte", "darf(?:st)?", "dürfen", "lass\\w*",
+    "solo", "sólo", "solamente", "únicamente", "hasta", "excepto", "salvo", "sin", "en vez de", "en lugar de",
+    "prefiero", "prefiere", "evita\\w*", "no", "antes", "por favor", "deja", "mant(?:én|ener|enga\\w*)",
+)  # fmt: skip
+_WEAK_SIGNS = _signs(
+    "只", "除非", "直到", "除了", "之前", "优先", "尽量", "避免", "不用", "不必", "而不是", "改用", "先", "保持"
+)
+_STATEMENT = re.compile(
+    r"^\W*(?:(?:ok|oh|ah|hm+|well|so|and|but|also|yeah|yes|actually|und|aber|y|pero)[,!. ]+)*(?:i|it|he|she|they|there|this|that|these|those"
+    r"|ich|es|er|sie|das|dies\w*|yo|eso|esto|ello)(?:'\w+)?\s",
+    re.IGNORECASE,
+)
+_DESCRIPTION = re.compile(
+    r"^(?:the|an?|when|while|since|because|lines?|there|my|our|some|each|every|all|both|in|if|after|currently|right now)\s"
+    r"|^[`\"']?(?-i:[\w.]*[a-z][A-Z_.]\w*)[`\"']?(?:\(\))?\s+\w+s\b",
+    re.IGNORECASE,
+)
+_PERMISSION = _words(
+    "you (?:may|can|are allowed to|have my)", "feel free", "go ahead", "i (?:allow|approve|authori[sz]e|permit)",
+    "you'?re (?:free|allowed|authori[sz]ed)", "permission", "approved", "allowed to", "authori[sz]ed",
+    "du (?:darfst|kannst)", "sie (?:dürfen|können)", "erlaub\\w+", "genehmig\\w+", "freigegeben", "darfst",
+    "puedes", "puede", "autorizo", "autorizado", "permito", "tienes permiso", "adelante",
+)  # fmt: skip
+_PERMISSION_SIGNS = _signs("你可以", "您可以", "允许你", "授权", "批准", "可以(?!吗)")
+_OUTWARD = re.compile(
+    r"(?:^|[,;.!:]\s+|\b(?:please|pls|and|then|to|you|we|also|just|let'?s|should|can|could|now|yes|ok|okay|yeah|first|bitte)\s+)"
+    r"(?:commit|push|merge|rebase|deploy|release|publish|delete|drop|send|e-?mail|pay|charge|refund|book|cancel|install"
+    r"|upgrade|ship|roll ?back|migrate|submit|force[- ]push|run it|close it|log an? \w+"
+    r"|(?:create|open|file|raise) (?:an? |the )?(?:draft )?(?:pr|pull request|issue|ticket))\b(?![-\w])"
+    r"|\b(?:open|create|merge|raise) (?:a |the )?(?:draft )?(?:pr|pull request)\b|\binto (?:\w+ )?commits\b"
+    r"|\b(?:löschen?|veröffentlichen|ausrollen|einspielen|zusammenführen|despliega|publica|borra|elimina|sube|envía)\b",
+    re.IGNORECASE,
+)
+_OUTWARD_SIGNS = _signs("提交", "推送", "合并", "部署", "发布", "删除", "上线", "发送")
+_APPROVAL = re.compile(
+    r"^(?:yes|yep|yeah|yup|sure|ok(?:ay)?|k|go|go ahead|go for it|do it|do that|run it|please do|sounds good|lgtm"
+    r"|looks good|perfect|great|cool|agreed|approved|correct|exactly|right(?! now)|fine|proceed|continue|ship it|that works"
+    r"|both|all(?: of them)?|ja|jawohl|genau|gerne|passt|mach (?:das|weiter|es)|weiter|einverstanden|los"
+    r"|(?:i think )?that'?s (?:the right|it\b|fine|good|perfect)|that was the idea|no,? (?:then )?(?:it|that)'?s (?:good|fine|ok)"
+    r"|s[ií]|vale|claro|de acuerdo|perfecto|hazlo|adelante|好的?|可以|行|是的?|对|同意|继续|没问题|嗯)(?![\w'])",
+    re.IGNORECASE,
+)
+_CORRECTION = re.compile(
+    r"^(?:no|nope|nah|wrong|stop|wait|actually|hold on|not (?:quite|that|correct|right)|that'?s (?:not|wrong)|undo"
+    r"|that is (?:not|wrong)|revert|sorry|i (?:meant|said|did not|didn'?t|take)|nein|falsch|halt|doch|moment"
+    r"|espera|para|eso no|no es|不对|不是|错了|等等|停)(?![\w])|\bis (?:not correct|wrong)\b|\btake that back\b"
+    r"|\bisn'?t (?:really|actually|right|correct)\b|\bis still (?:fail|brok|wrong|show)\w*|\bare (?:still )?(?:off|wrong)\b"
+    r"|\bdoes(?:n'?t| not) mean\b",
+    re.IGNORECASE,
+)
+_CHOICE = _words(
+    "let'?s (?!think|look|see|check|start|go\\b|continue|try|talk|do\\b|implement|fix)", "i'?d (?:go|like|rather|prefer|say)", "i (?:like|want|prefer|choose|think we|decided|would)",
+    "we(?:'ll| will| should| want| decided)", "go(?:ing)? with", "option \\d", "use", "put it", "swap", "rename",
+    "make it", "switch to", "choose", "pick", "decided?", "the (?:first|second|third|last) (?:one|option)",
+    "nehmen wir", "lass uns", "wir (?:nehmen|machen|wollen|sollten)", "ich (?:möchte|will|hätte)", "verwende\\w*",
+    "nutze\\w*", "vamos (?:a|con)", "quiero", "usa(?:mos|r)?", "elijo", "mejor", "me gusta",
+)  # fmt: skip
+_CHOICE_SIGNS = _signs("用", "我们", "选", "采用", "改成", "我想", "我要", "希望", "决定")
+_REQUEST = re.compile(
+    r"\bplease\b|^/[a-z][\w:-]*\b"
+    r"|^(?!what|why|how|when|where|which|who|is|are|do|does|did|if).*\b(?:can|could) (?:you|we|u)\b"
+    r"|^(?:(?:ok|okay|cool|yes|yep|yeah|no|now|then|and|also|so|great|question|please|pls|ah|right|first|next|let'?s first)"
+    r"[,!:. -]+)*(?:(?:can|could|would|will) (?:you|we|u)|add|fix|implement|write|create|update|change|run|check"
+    r"|look|show|tell|explain|review|test|build|refactor|move|remove|delete|rename|make|find|try|open|commit|push|set"
+    r"|debug|investigate|compare|document|log|start|continue|finish|list|give|help|do(?! (?:we|you|i|they|the|these|those|any)\b)|generate|convert|clean|merge"
+    r"|revert|use|put|swap|keep|let'?s|lets|we (?:just |only )?need to|we should|there should be|group|split|port|upgrade|replace)\b"
+    r"|^(?:kannst|könntest|können|bitte|füge|schreib\w*|mach\w*|prüf\w*|zeig\w*|erstell\w*|änder\w*|bau\w*)\b"
+    r"|^¿?(?:puedes|podrías|por favor|añade|agrega|escribe|haz|revisa|muestra|crea|cambia|arregla)\b|请|帮我|给我|把",
+    re.IGNORECASE,
+)
+_CRITERION = _words(
+    "done when", "until (?:all|the|every|it|they)", "acceptance", "should (?:pass|work|be green)", "tests? (?:must )?pass",
+    "success (?:means|is)", "definition of done", "fertig,? wenn", "bis alle", "terminado cuando", "hasta que",
+    "finished when", "complete when",
+)  # fmt: skip
+_CRITERION_SIGNS = _signs("直到.*(?:通过|完成)", "完成标准", "验收")
+_LIMIT = _words(
+    "only", "not", "never", "don'?t", "until", "unless", "except", "without", "but", "ask", "first", "before", "just",
+    "nur", "nicht", "nie", "bis", "außer", "ohne", "aber", "kein\\w*", "solo", "sólo", "no", "hasta", "salvo", "sin",
+    "pero", "staging", "at most", "up to", "max(?:imum)?", r"\d+ ?%",
+)  # fmt: skip
+_LIMIT_SIGNS = _signs("只", "仅", "不", "别", "除(?:非|了|外)", "直到", "之前", "先", "但")
+
+
+def _either(text: str, words: re.Pattern[str], signs: re.Pattern[str] | None = None) -> bool:
+    return bool(words.search(text) or (signs and signs.search(text)))
+
+
+_ASKS = re.compile(
+    r"^(?:(?:and|but|so|ok(?:ay)?|cool|hm+|oh|ah|or)[ ,-]+)*(?:what|why|how|when|where|which|who|is|are|was|were|do|does|did"
+    r"|isn'?t|aren'?t|would|warum|wieso|wie|was|welche\w*|por qué|qué|cómo|cuál|为什么|怎么)\b[^.!。！]*[?？]",
+    re.IGNORECASE,
+)
+
+
+def is_question(text: str) -> bool:
+    if _ASKS.match(text):
+        return True
+    if re.match(r"(?:quick |learning |another )?(?:question|q)\b.{0,12}?[:,]", text, re.IGNORECASE):
+        return True
+    return text.rstrip(" \"')*_`").endswith(("?", "？")) or text.endswith("吗")
+
+
+def is_request(text: str) -> bool:
+    return bool(_REQUEST.search(text))
+
+
+_ALTERNATIVE = re.compile(
+    r"\bor (?:do|is|are|should|can|could|does|would|will) (?:we|it|you|i|that|they)\b|\bdo we need\b", re.I
+)
+
+
+_LIMITS_REQUEST = _words(
+    "only", "don'?t", "never", "without", "keep", "nur", "ohne", "nicht", "solo", "sólo", "sin", "nunca"
+)
+"""What makes a rule of a question that asks for something."""
+_PAST = _words("did", "was", "were", "had", "should(?:n't)? have", "has been", "have been", "happened", "used to")
+
+
+def is_pasted(text: str) -> bool:
+    """Whether a line is output, a log or a listing that the human pasted, not the human speaking."""
+    return bool(_PASTED.match(text))
+
+
+_PASTED = re.compile(
+    r"\s*(?:[>|│┃╭╰├└─*•]\s*[│╭╰├└─v-]|>\s|\* commit |commit [0-9a-f]{7,}|create mode |={3,}|-{3,}|\$ |\w+: (?:cannot|fatal|error|unknown)"
+    r"|(?:error|fatal|warning|panic|traceback)\b.*:|No \w+ in \w+$|[{}\[\]]|\"\w+\":|\w+@[\w-]+[:~]|\S+\.\w+:\d+|\d{4}-\d\d-\d\d[T ]\d\d:)",
+    re.IGNORECASE,
+)
+
+
+def is_rule(text: str) -> bool:
+    """Whether the speaker lays down what must, may not or should be done."""
+    if is_question(text) and (not is_request(text) or _ALTERNATIVE.search(text)):
+        return False
+    if _either(text, _STRONG, _STRONG_SIGNS):
+        return True
+    if is_question(text):
+        return bool(_LIMITS_REQUEST.search(text))
+    if _STATEMENT.match(text):
+        return False
+    if _MEDIUM.search(text):
+        return True
+    tells = _DESCRIPTION.match(text) or _PAST.search(text) or text.endswith((":", "："))
+    return _either(text, _WEAK, _WEAK_SIGNS) and not tells
+
+
+def is_permission(text: str) -> bool:
+    return _either(text, _PERMISSION, _PERMISSION_SIGNS) and not is_question(text)
+
+
+def is_outward(text: str) -> bool:
+    """Whether it asks for an act that others see or that is hard to take back: commit, push, deploy, delete, send."""
+    return _either(text, _OUTWARD, _OUTWARD_SIGNS) and (is_request(text) or not _STATEMENT.match(text))
+
+
+def is_approval(text: str) -> bool:
+    return bool(_APPROVAL.match(text))
+
+
+def refuses(text: str) -> bool:
+    """Whether what is said with a refused tool use says no to something."""
+    return bool(re.search(r"\b(?:no|not|don'?t|never|nicht|kein\w*|nie|no|nunca)\b|不|别", text, re.IGNORECASE))
+
+
+def is_correction(text: str) -> bool:
+    return bool(_CORRECTION.search(text))
+
+
+def is_choice(text: str) -> bool:
+    return _either(text, _CHOICE, _CHOICE_SIGNS)
+
+
+def is_criterion(text: str) -> bool:
+    return _either(text, _CRITERION, _CRITERION_SIGNS)
+
+
+def has_limit(text: str) -> bool:
+    """Whether a permission in it has a limit said with it."""
+    return _either(text, _LIMIT, _LIMIT_SIGNS)
+
+
+_REVOKED = _words(
+    "take (?:that|it) back", "ignore (?:this|that) (?:part|one|request)", "abandon", "revert (?:those|that|this|it)",
+    "go back to", "no longer", "not any ?more", "never ?mind", "forget (?:that|it|about)", "scrap that",
+    "nehme (?:das|ich) .*zurück", "nicht mehr", "vergiss", "ya no", "olvida", "retiro",
+)  # fmt: skip
+
+
+def is_revocation(text: str) -> bool:
+    return _either(text, _REVOKED, _signs("收回", "不再", "作废", "取消"))
+
+
+_DECIDED = _words(
+    "(?:i|we)(?:'ve| have)? (?:decided|chose|settled)", "(?:i'll|let me|we'll|let's|i will|we should|i'm going to) use",
+    "(?:best|right|cleanest|simplest|better) (?:approach|fix|solution|option|way)", "the (?:fix|solution|approach) is",
+    "going with", "decision",
+    "(?:i|we|let'?s|let me|should|will|us(?:e|ing|ed))\\b.{0,60}(?:instead of|rather than)", "recommend\\w*", "i(?:'d| would) (?:suggest|go)",
+    "entschieden", "stattdessen", "empfehle", "decid\\w+ ", "recomiendo",
+)  # fmt: skip
+_REJECTED = _words(
+    "(?:did|does|do|will|would|could|can)(?:n't| not) (?:work|help|fix|apply|compile|build)", "won't work", "revert(?:ed|ing)?",
+    "rejected", "ruled? out", "not an option", "dead end", "abandon(?:ed|ing)?", "tried", "too (?:complex|risky|slow)",
+    "overkill", "not worth", "no longer (?:needed|used)", "undo(?:ne)?", "turned out", "rolled back", "gave up",
+    "verworfen", "funktioniert nicht", "no funciona", "descart\\w+",
+)  # fmt: skip
+_FOUND = _words(
+    "root cause", "the (?:bug|issue|problem|cause|reason|error) (?:is|was)", "because", "found", "confirmed", "turns out",
+    "means that", "this (?:is why|explains|means)", "the key", "importantly", "note(?: that)?", "since", "caused by",
+    "fixed", "works", "passes", "pass", "now", "weil", "ursache", "grund", "porque", "causa", "encontr\\w+",
+)  # fmt: skip
+_RISKY = _words(
+    "risk(?:y|s)?", "careful", "caution", "danger\\w*", "could break", "might break", "breaking change", "race condition",
+    "data loss", "vulnerab\\w+", "insecure", "flaky", "potential (?:issue|problem)",
+    "risiko", "vorsicht", "gefahr", "riesgo", "cuidado", "peligro",
+)  # fmt: skip
+_AHEAD = re.compile(
+    r"^(?:(?:now|next|then|so|ok(?:ay)?|good|great|perfect)[,!.: -]+)*(?:let me|i'?ll|i will|i need to|i should|next|now"
+    r"|let's|we (?:need|should)|remaining|todo|still)\b|^(?:als nächstes|jetzt|ahora|接下来|现在)",
+    re.IGNORECASE,
+)
+
+
+def decides(text: str) -> bool:
+    """Whether an agent's sentence reports a choice."""
+    return bool(_DECIDED.search(text) or re.search("决定|采用|建议|改用", text)) and not is_question(text)
+
+
+def rejects(text: str) -> bool:
+    """Whether a sentence reports an option that failed or was given up."""
+    return bool(_REJECTED.search(text) or re.search("放弃|不可行|行不通|回滚", text)) and not is_question(text)
+
+
+def finds(text: str) -> bool:
+    """Whether an agent's sentence reports a finding."""
+    return bool(_FOUND.search(text) or re.search("因为|原因|发现|确认|说明", text)) and not is_question(text)
+
+
+def warns(text: str) -> bool:
+    return bool(_RISKY.search(text) or re.search("风险|小心|注意", text)) and not is_question(text)
+
+
+def looks_ahead(text: str) -> bool:
+    """Whether an agent's sentence says what it does next, not what is."""
+    return bool(_AHEAD.match(text))
+
+
+_REASON = re.compile(
+    r"(?:\b(?:because|since|so that|as it|due to|in order to|weil|damit|da sonst|denn|porque|para que|ya que)\b|因为|以便)"
+    r"\s*(.{4,160}?)(?:[.;!?。；]|$)",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def reason(text: str) -> str:
+    """The reason that a sentence gives, verbatim, or an empty string."""
+    match = _REASON.search(text)
+    return match[0].strip(" .;!?。；，") if match else ""
+
+
+def clip(text: str, limit: int) -> str:
+    """The text up to about `limit` characters, cut between words, marked where cut."""
+    if len(text) <= limit:
+        return text
+    cut = text[:limit]
+    end = max(cut.rfind(" "), cut.rfind("\n")) if re.search(r"\s", cut[limit // 2 :]) else limit
+    return cut[:end].rstrip(" ,;:-(") + " …"

@@ -1,0 +1,210 @@
+"""Small conversations, written in a few words and stored as any of the formats."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Literal
+
+from compactor import formats
+from compactor.ledger import Ledger, extract
+from compactor.transcript import Entry, Part, Source, Transcript, ref
+
+REFUSED = (
+    "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the "
+    "new_string was NOT written to the file)."
+)
+REASON = " To tell you how to proceed, the user said:\n"
+Form = Literal["openai", "anthropic", "claude-code"]
+FORMS: tuple[Form, ...] = ("openai", "anthropic", "claude-code")
+
+
+@dataclass(frozen=True)
+class Call:
+    id: str
+    name: str
+    arguments: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Step:
+    """A message, or one tool result."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    text: str = ""
+    calls: tuple[Call, ...] = ()
+    call_id: str = ""
+    failed: bool = False
+
+
+class Talk:
+    """A conversation in the making; each method adds to it and gives it back."""
+
+    def __init__(self) -> None:
+        self.steps: list[Step] = []
+        self.made = 0
+
+    def __repr__(self) -> str:
+        return "".join(f"\n    {step}" for step in self.steps)
+
+    def _add(self, step: Step) -> "Talk":
+        self.steps.append(step)
+        return self
+
+    def system(self, text: str) -> "Talk":
+        return self._add(Step("system", text))
+
+    def user(self, text: str) -> "Talk":
+        return self._add(Step("user", text))
+
+    def agent(self, text: str = "", *calls: Call) -> "Talk":
+        return self._add(Step("assistant", text, calls))
+
+    def result(self, call_id: str, text: str = "", failed: bool = False) -> "Talk":
+        return self._add(Step("tool", text, (), call_id, failed))
+
+    def tool(self, name: str, output: str = "", failed: bool = False, **arguments: Any) -> "Talk":
+        """One call with its result."""
+        self.made += 1
+        call = Call(f"call{self.made}", name, arguments)
+        return self.agent("", call).result(call.id, output, failed)
+
+    def ran(self, command: str, output: str = "", failed: bool = False) -> "Talk":
+        return self.tool("Bash", output, failed, command=command)
+
+    def read(self, path: str, text: str = "nothing much in here") -> "Talk":
+        return self.tool("Read", text, file_path=path)
+
+    def wrote(self, path: str, content: str = "x = 1\n", failed: bool = False) -> "Talk":
+        return self.tool("Write", "written", failed, file_path=path, content=content)
+
+    def edited(self, path: str, old: str, new: str, failed: bool = False) -> "Talk":
+        return self.tool("Edit", "edited", failed, file_path=path, old_string=old, new_string=new)
+
+    def planned(self, **todos: str) -> "Talk":
+        """A plan: each step (its spaces written `_`) with its status."""
+        plan = [{"content": text.replace("_", " "), "status": status} for text, status in todos.items()]
+        return self.tool("TodoWrite", "Todos have been modified", todos=plan)
+
+    def asked(self, question: str, answer: str) -> "Talk":
+        """A question that the agent puts to the user by a tool, and the answer."""
+        told = f'User has answered your questions: "{question}"="{answer}". You can now continue with these answers.'
+        return self.tool("AskUserQuestion", told, questions=[{"question": question}])
+
+    def refused(self, command: str, reason: str = "") -> "Talk":
+        """A command that the user doesn't let the agent run; not in OpenAI lists, which record no such thing."""
+        return self.tool("Bash", REFUSED + (REASON + reason if reason else ""), True, command=command)
+
+    def source(self, form: Form = "claude-code") -> Source:
+        return formats.read(b"".join(line(record) for record in _RECORDS[form](self.steps)), "talk", form)
+
+    def transcript(self, form: Form = "claude-code") -> Transcript:
+        return self.source(form).transcripts[0]
+
+    def ledger(self, form: Form = "claude-code") -> Ledger:
+        return ledger(self.source(form))
+
+
+def line(record: dict[str, Any]) -> bytes:
+    return json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+
+
+def ledger(source: Source) -> Ledger:
+    return extract(source.short, list(source.transcripts[0].story()))
+
+
+def where(source: Source, words: str, kind: str = "") -> str:
+    """The ref of the first part (of that kind) that holds these words."""
+    for entry in source.transcripts[0].entries:
+        for number, part in enumerate(entry.parts, 1):
+            if words in part.text and kind in ("", part.kind):
+                return ref(source.short, entry, number if len(entry.parts) > 1 else 0)
+    message = f"nobody says {words!r}"
+    raise LookupError(message)
+
+
+def call(id: str, name: str = "Bash", **arguments: Any) -> Call:
+    return Call(id, name, arguments)
+
+
+# The formats
+
+
+def _openai(steps: list[Step]) -> Iterator[dict[str, Any]]:
+    for step in steps:
+        if step.role == "tool":
+            text = f"Error:\n{step.text}" if step.failed else step.text
+            yield {"role": "tool", "tool_call_id": step.call_id, "content": text}
+        elif step.calls:
+            calls = [
+                {"id": c.id, "type": "function", "function": {"name": c.name, "arguments": json.dumps(c.arguments)}}
+                for c in step.calls
+            ]
+            yield {"role": "assistant", "content": step.text or None, "tool_calls": calls}
+        else:
+            yield {"role": step.role, "content": step.text}
+
+
+def _blocks(step: Step) -> list[dict[str, Any]]:
+    if step.role == "tool":
+        block = {"type": "tool_result", "tool_use_id": step.call_id, "content": step.text}
+        return [{**block, "is_error": True} if step.failed else block]
+    text = [{"type": "text", "text": step.text}] if step.text else []
+    return [*text, *({"type": "tool_use", "id": c.id, "name": c.name, "input": c.arguments} for c in step.calls)]
+
+
+def _anthropic(steps: list[Step]) -> Iterator[dict[str, Any]]:
+    for role, group in groupby(steps, lambda step: step.role):
+        if role == "tool":
+            yield {"role": "user", "content": [block for step in group for block in _blocks(step)]}
+        else:
+            yield from ({"role": role, "content": _blocks(step) or step.text} for step in group)
+
+
+def _claude_code(steps: list[Step]) -> Iterator[dict[str, Any]]:
+    """One record per block, as the client writes them; it keeps no system prompt."""
+    last = None
+    for number, step in enumerate(steps):
+        role = "user" if step.role in ("user", "tool") else step.role
+        blocks = [[block] for block in _blocks(step)] if role == "assistant" else [_blocks(step)]
+        for part, content in enumerate(blocks):
+            uuid = f"{number}-{part}"
+            message: dict[str, Any] = {"role": role, "content": step.text if step.role == "user" else content}
+            if role == "assistant":
+                message |= {"id": f"msg{number}", "model": "claude-sonnet-4-5"}
+            yield {"parentUuid": last, "sessionId": "s", "uuid": uuid, "type": role, "message": message}
+            last = uuid
+
+
+_RECORDS = {"openai": _openai, "anthropic": _anthropic, "claude-code": _claude_code}
+
+
+# Entries without any format
+
+
+def entry(index: int, *parts: Part, message: str = "") -> Entry:
+    """An entry on a line of its own; without parts it is bookkeeping."""
+    role = "" if not parts else "user" if parts[0].speaker in ("human", "tool") else parts[0].speaker
+    return Entry(index, index + 1, 1, b"{}\n", role=role, parts=parts, message=message)
+
+
+def human(text: str = "Go on.") -> Part:
+    return Part("text", "human", text, (text,))
+
+
+def said(text: str = "I see.") -> Part:
+    return Part("text", "assistant", text)
+
+
+def calls(id: str, name: str = "Bash") -> Part:
+    return Part("call", "assistant", "{}", call_id=id, name=name)
+
+
+def answers(id: str, text: str = "done") -> Part:
+    return Part("result", "tool", text, call_id=id)
+
+
+def conversation(entries: list[Entry], fixed: int = 0, block: bool = False) -> Transcript:
+    """A conversation of these entries, of which the first are fixed and the next, on request, is a block of ours."""
+    live = tuple(entry.index for entry in entries)
+    return Transcript(tuple(entries), live, fixed=fixed, summarised=int(block), ours=block)
