@@ -1,0 +1,101 @@
+"""What stands behind a ref."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+from compactor.transcript import Entry, Part, Ref, Source
+
+
+class Evidence:
+    """The entries of some sources, found by ref."""
+
+    def __init__(self, sources: Iterable[Source]) -> None:
+        self.sources = tuple(sources)
+
+    @cached_property
+    def _entries(self) -> Mapping[str, Mapping[tuple[int, int], Entry]]:
+        return {
+            source.sha256: {(e.line, e.nth): e for transcript in source.transcripts for e in transcript.entries}
+            for source in self.sources
+        }
+
+    def knows(self, ref: str) -> bool:
+        """Whether the ref's source is among those at hand."""
+        return any(sha.startswith(Ref.parse(ref).source) for sha in self._entries)
+
+    def parts(self, ref: str) -> tuple[Part, ...]:
+        """The parts a ref points at; empty when nothing stands there, or a message that says nothing."""
+        wanted, entry = Ref.parse(ref), self._entry(ref)
+        if not entry:
+            return ()
+        return entry.parts if not wanted.part else entry.parts[wanted.part - 1 : wanted.part]
+
+    def stands(self, ref: str) -> bool:
+        """Whether there is something where a ref points, be it a message that says nothing."""
+        return bool(self.parts(ref)) or (not Ref.parse(ref).part and self._entry(ref) is not None)
+
+    def _entry(self, ref: str) -> Entry | None:
+        wanted = Ref.parse(ref)
+        found = (entries for sha, entries in self._entries.items() if sha.startswith(wanted.source))
+        return next((e for entries in found if (e := entries.get((wanted.line, wanted.nth)))), None)
+
+    @cached_property
+    def _calls(self) -> Mapping[int, Part]:
+        """The call of each result, by the result's identity: call ids repeat, in one conversation and over several."""
+        found: dict[int, Part] = {}
+        for transcript in (transcript for source in self.sources for transcript in source.transcripts):
+            latest: dict[str, Part] = {}
+            early: dict[str, list[Part]] = {}
+            for part in (part for entry in transcript.entries for part in entry.parts):
+                if part.kind == "call":
+                    latest[part.call_id] = part
+                    found |= {id(result): part for result in early.pop(part.call_id, ())}
+                elif part.kind == "result" and part.call_id in latest:
+                    found[id(part)] = latest[part.call_id]
+                elif part.kind == "result":
+                    early.setdefault(part.call_id, []).append(part)
+        return found
+
+    def text(self, refs: Iterable[str]) -> str:
+        """All that the cited parts say, a call's arguments also unescaped; a result speaks with its call."""
+        return "\n".join(piece for ref in refs for part in self.parts(ref) for piece in self._pieces(part))
+
+    def _pieces(self, part: Part) -> Iterator[str]:
+        yield from _pieces(part)
+        if id(part) in self._calls:
+            yield from _pieces(self._calls[id(part)])
+
+    def said(self, refs: Iterable[str]) -> list[str]:
+        """The human's own words in the cited parts."""
+        return [said for ref in refs for part in self.parts(ref) for said in part.said]
+
+    def whole_message(self, ref: str) -> tuple[Part, ...]:
+        return self.parts(str(Ref.parse(ref).entry))
+
+
+def _pieces(part: Part) -> Iterator[str]:
+    if part.text:
+        yield part.text
+    if part.kind == "call":
+        yield part.name
+        yield from _strings(part.input)
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """The strings in a JSON value, without recursion."""
+    waiting = [value]
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, str):
+            yield found
+        elif isinstance(found, Mapping):
+            waiting.extend(found.values())
+        elif isinstance(found, list):
+            waiting.extend(found)
+
+
+def normal(text: str) -> str:
+    """Text as quotes are compared: white space folded, control characters gone."""
+    return " ".join(re.sub(r"[\x00-\x08\x0e-\x1f\x7f]", "", text).split())
