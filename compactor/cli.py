@@ -1,0 +1,302 @@
+"""The commands: arguments in, exit code out."""
+
+import os
+import re
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Annotated, Any
+
+import typer
+
+from compactor import __version__
+from compactor.errors import CompactError, OutputError, UsageError
+
+app = typer.Typer(
+    name="compact",
+    help="Turn a long agent transcript into a short one that an agent can go on from.\n\n"
+    "Example: compact run session.jsonl",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Path = Annotated[str, typer.Argument(metavar="TRANSCRIPT", help="A transcript file, or - for standard input.")]
+
+
+def _version(value: bool) -> None:
+    if value:
+        print(f"compact {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def run(
+    transcript: Path,
+    out: Annotated[
+        str, typer.Option("-o", "--out", help="Where the compacted transcript goes; - for standard output.")
+    ] = "",
+    summary: Annotated[str, typer.Option(help="Where the summary goes; .md writes Markdown.")] = "",
+    keep: Annotated[int | None, typer.Option(min=0, help="Messages to keep verbatim at least (8).")] = None,
+    keep_turns: Annotated[int | None, typer.Option(min=0, help="Turns to keep verbatim at least.")] = None,
+    keep_tokens: Annotated[int | None, typer.Option(min=0, help="Tokens to keep verbatim at least.")] = None,
+    budget: Annotated[
+        str, typer.Option(metavar="N|window", help="Compact only when --at of so many tokens is reached.")
+    ] = "",
+    at: Annotated[str, typer.Option(help="Share of the budget, 0.65 or 65%; alone it implies --budget window.")] = "",
+    max_summary: Annotated[
+        int | None, typer.Option(min=1, help="Tokens the block may take (a tenth of the head, 600 to 8000).")
+    ] = None,
+    focus: Annotated[str, typer.Option(help="What the summary should look at most.")] = "",
+    pin: Annotated[
+        list[str] | None, typer.Option(metavar="REF|REGEX", help="Entries whose words stay whole; repeatable.")
+    ] = None,
+    format_name: Annotated[str, typer.Option("--format", help="The input's format (see compact formats).")] = "",
+    select: Annotated[str, typer.Option(metavar="N,...", help="Which conversations of the file, from 1.")] = "",
+    task: Annotated[str, typer.Option(help="The task's id, inherited by later compactions.")] = "",
+    block_role: Annotated[str, typer.Option(help="The role of the block in message lists: system or user.")] = "",
+    in_place: Annotated[
+        bool, typer.Option("--in-place", help="Replace the input; the original stays beside it.")
+    ] = False,
+    resumable: Annotated[
+        bool, typer.Option("--resumable", help="Put the result where its client resumes it, as a new session.")
+    ] = False,
+    summary_only: Annotated[bool, typer.Option("--summary-only", help="Write the summary, no transcript.")] = False,
+    dry_run: Annotated[bool, typer.Option("-n", "--dry-run", help="Say what would be done; write nothing.")] = False,
+    force: Annotated[bool, typer.Option("-f", "--force", help="Overwrite outputs that exist.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Report as one JSON object.")] = False,
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Say nothing but errors.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("-v", "--verbose", help="Say what was found in the input and changed in what was kept.")
+    ] = False,
+) -> None:
+    """Compact a transcript.
+
+    Examples:
+
+      compact run session.jsonl
+
+      compact run - --keep 4 < in.jsonl > out.jsonl
+    """
+    from compactor import job as jobs
+    from compactor.pipeline import Options
+    from compactor.split import Keep
+
+    tokens, share = _trigger(budget, at)
+    options = Options(
+        keep=Keep(keep, keep_turns, keep_tokens), budget=tokens, at=share, max_summary=max_summary, focus=_text(focus),
+        pins=tuple(map(_text, pin or ())), block_role=block_role,
+    )  # fmt: skip
+    report = jobs.run(
+        jobs.Job(transcript, options, out, summary, format_name, _numbers(select), _text(task), in_place, resumable,
+                 summary_only, dry_run, force)
+    )  # fmt: skip
+    to_stdout = bool(report.stdout) or out == "-" or (transcript == "-" and not out)
+    _tell(report, as_json, quiet, verbose, json_to_stderr=to_stdout)
+    raise typer.Exit(report.exit_code)
+
+
+def _text(argument: str) -> str:
+    """An argument as it can be written: its bytes that are no UTF-8 as escapes."""
+    return argument.encode("utf-8", "backslashreplace").decode()
+
+
+def _tell(report: Any, as_json: bool, quiet: bool, verbose: bool, *, json_to_stderr: bool) -> None:
+    if report.stdout:
+        _put(report.stdout)
+    if as_json and json_to_stderr:
+        _print(_json(report.json))
+    elif as_json:
+        _write(_json(report.json))
+    elif report.exit_code or not quiet:
+        for line in (*report.lines, *(report.notes if verbose else _few(report.notes))):
+            say(line)
+
+
+def _few(notes: Sequence[str]) -> list[str]:
+    return [*notes[:3], *([f"... and {len(notes) - 3} more notes; -v shows them"] if len(notes) > 3 else [])]
+
+
+def _json(value: Any) -> str:
+    import json
+
+    return json.dumps(value) + "\n"
+
+
+def _write(text: str) -> None:
+    """Text on standard output, whatever its encoding."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    _put(text.encode(encoding, "backslashreplace"))
+
+
+def _put(data: bytes) -> None:
+    """The result on standard output; a reader that leaves early is nobody's fault, a full disk is said."""
+    try:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        raise
+    except (OSError, AttributeError) as error:  # None where it was closed
+        raise _unwritten(error) from error
+
+
+def _unwritten(error: OSError | AttributeError) -> OutputError:
+    reason = os.strerror(error.errno or 0).lower() if isinstance(error, OSError) else "it is closed"
+    with suppress(OSError, AttributeError):  # or it would be tried again at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return OutputError(f"standard output: {reason}; send it elsewhere")
+
+
+def say(text: str) -> None:
+    """One line for people, on standard error, with nothing that a terminal obeys; any encoding can take it."""
+    clean = re.sub(
+        r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]", lambda m: f"\\x{ord(m[0]):02x}", text
+    )
+    _print(clean + "\n")
+
+
+def _print(text: str) -> None:
+    """Text on standard error, where there is one."""
+    with suppress(OSError, AttributeError):
+        encoding = sys.stderr.encoding or "utf-8"
+        sys.stderr.write(text.encode(encoding, "backslashreplace").decode(encoding))
+
+
+def _trigger(budget: str, at: str) -> tuple[int | None, float]:
+    from compactor.trigger import DEFAULT_AT
+
+    if not budget and not at:
+        return None, DEFAULT_AT
+    share = DEFAULT_AT
+    if at:
+        match = re.fullmatch(r"(\d*\.?\d+)(%?)", at)
+        share = float(match[1]) / (100 if match[2] else 1) if match else 0.0
+        if not 0 < share <= 1:
+            message = f"--at {at}: it takes a share such as 0.65 or 65%"
+            raise UsageError(message)
+    if budget in ("", "window"):
+        return 0, share
+    match = re.fullmatch(r"(\d[\d_,]*)([kKmM]?)", budget)
+    tokens = int(re.sub(r"[_,]", "", match[1])) * {"": 1, "k": 1_000, "m": 1_000_000}[match[2].lower()] if match else 0
+    if not tokens:
+        message = f"--budget {budget}: it takes a number of tokens, such as 128000 or 128k, or window"
+        raise UsageError(message)
+    return tokens, share
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    if text and not re.fullmatch(r"[1-9]\d*(,[1-9]\d*)*", text):
+        message = f"--select {text}: it takes numbers from 1, such as 1,3"
+        raise UsageError(message)
+    return tuple(dict.fromkeys(int(number) for number in text.split(","))) if text else ()
+
+
+@app.command()
+def show(
+    summary: Annotated[str, typer.Argument(metavar="SUMMARY", help="A .summary.json that compact run wrote, or -.")],
+    as_json: Annotated[bool, typer.Option("--json", help="The file's content as one JSON line.")] = False,
+) -> None:
+    """Show a summary: the three answers first, then every item.
+
+    Example: compact show session.summary.json
+    """
+    from compactor import files
+    from compactor import summary as summaries
+    from compactor.render import markdown
+
+    raw, _ = files.read_input(summary)
+    loaded = summaries.load(raw, summary)
+    if as_json:
+        import json
+
+        _write(_json(json.loads(raw)))
+        return
+    for one in loaded:
+        sources = one.provenance.get("sources") or [{}]
+        _write(
+            markdown(
+                one.snapshot, str(sources[-1].get("name", summary)) + (f" #{one.select}" if len(loaded) > 1 else "")
+            )
+        )
+
+
+@app.command()
+def schema(
+    which: Annotated[str, typer.Argument(metavar="[summary|update]", help="Which schema.")] = "summary",
+) -> None:
+    """Print the JSON Schema of the summary file, or of an update.
+
+    Example: compact schema update
+    """
+    import json
+
+    from compactor.schema import schemas
+
+    if which not in schemas():
+        message = f"no schema {which}: it takes {' or '.join(schemas())}"
+        raise UsageError(message)
+    _write(json.dumps(schemas()[which], indent=2, ensure_ascii=False) + "\n")
+
+
+@app.command()
+def verify(
+    summary: Annotated[str, typer.Argument(metavar="SUMMARY", help="The summary file to check.")],
+    transcripts: Annotated[
+        list[str] | None, typer.Argument(metavar="[TRANSCRIPT...]", help="Its sources, and its output.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="The verdicts as one JSON object.")] = False,
+) -> None:
+    """Check a summary against the transcripts it cites, matched by hash.
+
+    Example: compact verify session.summary.json session.jsonl
+    """
+    from compactor.recheck import recheck
+
+    result = recheck(summary, transcripts or [])
+    if as_json:
+        _write(_json(result.as_dict()))
+    else:
+        for line in result.lines:
+            say(line)
+    raise typer.Exit(0 if result.ok else 1)
+
+
+@app.command("formats")
+def list_formats() -> None:
+    """List the transcript formats that are read and written.
+
+    Example: compact formats
+    """
+    from compactor import formats
+
+    for name, found in formats.formats().items():
+        _write(f"{name:<14} {found.title}\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit code. The one place where errors become exit codes."""
+    command = typer.main.get_command(app)
+    try:
+        command.main(args=None if arguments is None else list(arguments), prog_name="compact")
+    except SystemExit as done:
+        return done.code if isinstance(done.code, int) else 0
+    except CompactError as error:
+        say(f"compact: {error}")
+        return error.exit_code
+    except OSError as error:
+        failed = _unwritten(error)
+        say(f"compact: {failed}")
+        return failed.exit_code
+    except KeyboardInterrupt:
+        return 130
+    return 0

@@ -1,0 +1,383 @@
+"""One file compacted: from its path to its outputs."""
+
+import os
+import shlex
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from compactor import clients, files, formats, pipeline, summary
+from compactor.errors import InputError, OutputError, UsageError
+from compactor.pipeline import Compacted, Options, Outcome, Plan
+from compactor.render import markdown
+from compactor.snapshot import Snapshot
+from compactor.transcript import Source, Transcript
+
+Status = Literal["compacted", "unchanged", "refused", "planned"]
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to compact, how, and where to put it."""
+
+    path: str
+    options: Options = Options()
+    out: str = ""
+    summary: str = ""
+    format: str = ""
+    select: tuple[int, ...] = ()
+    task: str = ""
+    in_place: bool = False
+    resumable: bool = False
+    summary_only: bool = False
+    dry_run: bool = False
+    force: bool = False
+
+
+@dataclass(frozen=True)
+class Paths:
+    """Where a job's results go; empty for nowhere, `-` for standard output."""
+
+    transcript: str = ""
+    summary: str = ""
+    backup: str = ""
+    resume: str = ""
+    """The command that resumes the result in its client."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What came of a job."""
+
+    status: Status
+    lines: tuple[str, ...]
+    """For people, on standard error."""
+    notes: tuple[str, ...] = ()
+    """About the input and what was changed in kept entries, for people who ask."""
+    stdout: bytes = b""
+    json: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def exit_code(self) -> int:
+        return 1 if self.status == "refused" else 0
+
+
+def run(job: Job) -> Report:
+    """Do the job; raises CompactError where it can't be done, with every input as it was."""
+    started = time.perf_counter()
+    _check(job)
+    raw, stamp = files.read_input(job.path)
+    source = formats.read(raw, _name(job.path), job.format or None)
+    found = summary.find(source, _candidates(job))
+    paths = _paths(job, source)
+    options = _with_places(job, source, paths)
+    if job.dry_run:
+        plans = [pipeline.plan(source, position, options, _finder(found)) for position in _positions(job, source)]
+        return _planned(source, plans, started)
+    if not job.force:
+        _refuse_existing(job, paths, found)
+    compacted = pipeline.compact(source, options, _positions(job, source), _finder(found))
+    if not compacted.changed:
+        return _unchanged(job, compacted, paths, started)
+    document = _document(job, compacted, options, found, started)
+    if not files.unchanged(job.path, stamp):
+        message = f"{job.path}: it changed while it was being compacted; run again when the agent is idle"
+        raise OutputError(message)
+    paths = _write(job, raw, compacted, document, paths)
+    return _done(job, compacted, paths, document, started)
+
+
+def _check(job: Job) -> None:
+    if job.in_place and (job.out or job.resumable or job.path == files.STDIN):
+        message = "--in-place goes with a file, and with neither -o nor --resumable"
+        raise UsageError(message)
+    if job.out and job.out != files.STDIN and job.path != files.STDIN and _same_file(job.out, job.path):
+        message = f"{job.out}: that's the input; --in-place replaces it and keeps a copy"
+        raise UsageError(message)
+    for other, what in ((job.path, "the input"), (job.out, "where the transcript goes")):
+        if job.summary not in ("", files.STDIN) and other not in ("", files.STDIN) and _same_file(job.summary, other):
+            message = f"{job.summary}: that's {what}; give --summary another name"
+            raise UsageError(message)
+
+
+def _same_file(one: str, other: str) -> bool:
+    return os.path.realpath(one) == os.path.realpath(other)
+
+
+def _name(path: str) -> str:
+    return "standard input" if path == files.STDIN else files.shown(Path(path).name)
+
+
+def _positions(job: Job, source: Source) -> tuple[int, ...]:
+    return tuple(number - 1 for number in job.select) or tuple(range(len(source.transcripts)))
+
+
+def _candidates(job: Job) -> Iterator[tuple[str, bytes]]:
+    """The files that may be the summary behind a transcript's block: as named, beside it, in the current folder."""
+    folders = dict.fromkeys([*([Path(job.path).parent] if job.path != files.STDIN else []), Path()])
+    named = [Path(job.summary)] if job.summary.endswith(".json") else []
+    for path in dict.fromkeys([*named, *(p for folder in folders for p in sorted(folder.glob("*.summary.json")))]):
+        try:
+            yield str(path), path.read_bytes()
+        except OSError:
+            continue
+
+
+def _finder(found: Sequence[summary.Summary]) -> pipeline.FindPrevious:
+    def find(source: Source, transcript: Transcript) -> Snapshot | None:
+        position = source.transcripts.index(transcript) + 1
+        return next((s.snapshot for s in found if s.select == position), None)
+
+    return find
+
+
+# -- where things go
+
+
+def _paths(job: Job, source: Source) -> Paths:
+    if job.in_place:
+        resume = clients.resume_command(source, 0) if source.transcripts else ""
+        return Paths(job.path, job.summary or _summary_name(job.path), "", resume)
+    if job.resumable:
+        place = clients.new_session(source)
+        return Paths(str(place.path), job.summary or _here(job, ".summary.json"), "", place.command)
+    if job.path == files.STDIN or job.out == files.STDIN:
+        beside = _summary_name(job.out) if job.out and job.out != files.STDIN else ""
+        out = job.out or files.STDIN
+        return (
+            Paths("", job.summary or beside or files.STDIN) if job.summary_only else Paths(out, job.summary or beside)
+        )
+    out = job.out or _here(job, f".compacted{Path(job.path).suffix}")
+    return Paths("" if job.summary_only else out, job.summary or _summary_name(out))
+
+
+def _here(job: Job, ending: str) -> str:
+    """Beside the input, or in the current folder when that is an agent's own."""
+    path = Path(job.path)
+    folder = Path() if clients.is_session_folder(path.parent) else path.parent
+    return str(folder / (path.stem + ending))
+
+
+def _summary_name(out: str) -> str:
+    path = Path(out)
+    return str(path.with_name(path.stem.removesuffix(".compacted") + ".summary.json"))
+
+
+def _with_places(job: Job, source: Source, paths: Paths) -> Options:
+    record = f"{source.name} ({source.short}, {source.lines} lines)"
+    if job.path != files.STDIN:
+        record += f"; sed -n 41p {shlex.quote(source.name)} recalls a line"
+    written = shlex.quote(files.shown(Path(paths.summary).name))
+    recall = f"compact show {written}" if paths.summary not in ("", files.STDIN) else ""
+    session = Path(paths.transcript).stem if job.resumable else ""
+    return replace(job.options, record=record, recall=recall, session=session)
+
+
+def _refuse_existing(job: Job, paths: Paths, found: Sequence[summary.Summary]) -> None:
+    """An output that stands already needs -f, but for the input of --in-place and the summary that is folded in."""
+    taken = [] if job.in_place else [paths.transcript]
+    if not _is_folded(paths.summary, found):
+        taken.append(paths.summary)
+    for path in taken:
+        if path not in ("", files.STDIN) and Path(path).exists():
+            message = f"{path}: exists; -f overwrites it"
+            raise OutputError(message)
+
+
+def _is_folded(path: str, found: Sequence[summary.Summary]) -> bool:
+    """Whether the summary that stands there is the one whose items live on in the new one."""
+    if not (path and found and Path(path).exists()):
+        return False
+    try:
+        return summary.load(Path(path).read_bytes(), path) == list(found)
+    except (InputError, OSError):
+        return False
+
+
+def _document(
+    job: Job, compacted: Compacted, options: Options, found: Sequence[summary.Summary], started: float
+) -> dict[str, Any]:
+    run = {
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        "duration_s": round(time.perf_counter() - started, 3),
+    }
+    before = {s.select - 1: s for s in found}
+    return summary.build(compacted, options, run, job.task, before)
+
+
+def _write(job: Job, raw: bytes, compacted: Compacted, document: Mapping[str, Any], paths: Paths) -> Paths:
+    """Write the summary, then the transcript; where the second fails, a summary that is new goes again."""
+    mode = files.mode_of(job.path)
+    if job.in_place:
+        backup = files.write_exclusive(files.backup_name(job.path, raw), raw, mode=mode)
+        paths = replace(paths, backup=backup)
+    if job.resumable:
+        files.make_folder(paths.transcript)
+    is_new = bool(paths.summary) and not Path(paths.summary).exists()
+    if paths.summary:
+        _put(paths.summary, _summary_bytes(paths.summary, document, compacted), mode, overwrite=True)
+    try:
+        if paths.transcript and paths.transcript != files.STDIN:
+            _put(paths.transcript, compacted.data, mode, overwrite=job.in_place or job.force)
+    except OutputError:
+        if is_new and paths.summary != files.STDIN:
+            Path(paths.summary).unlink(missing_ok=True)
+        raise
+    return paths
+
+
+def _put(path: str, data: bytes, mode: int | None, *, overwrite: bool) -> None:
+    if path == files.STDIN:
+        return
+    if overwrite:
+        files.write_atomic(path, data, mode=mode)
+    else:
+        files.write_new(path, data, mode=mode)
+
+
+def _summary_bytes(path: str, document: Mapping[str, Any], compacted: Compacted) -> bytes:
+    if not path.endswith(".md"):
+        return summary.dump(document)
+    snapshots = [(o.plan.position, o.snapshot) for o in compacted.outcomes if o.changed and o.snapshot]
+    titles = (
+        f"{compacted.source.name}" + (f" #{position + 1}" if len(snapshots) > 1 else "") for position, _ in snapshots
+    )
+    return "\n".join(markdown(s, title) for title, (_, s) in zip(titles, snapshots, strict=True)).encode()
+
+
+# -- what is told
+
+
+def _tokens(plans: Sequence[Plan]) -> dict[str, int]:
+    names = ("total", "fixed", "earlier", "head", "tail")
+    return {name: sum(getattr(plan.sizes, name) for plan in plans) for name in names}
+
+
+def _conversation(plan: Plan) -> dict[str, Any]:
+    cut, transcript = plan.cut, plan.transcript
+    where = transcript.entries[transcript.live[cut.at]].line if cut and cut.at < len(transcript.live) else None
+    return {
+        "select": plan.position + 1,
+        "messages": len(transcript.live),
+        "tokens": _tokens([plan]),
+        "recorded_usage": transcript.usage,
+        "reason": plan.reason,
+        "cut": {**asdict(cut), "line": where} if cut else None,
+        "block_limit": plan.limit,
+        "counter": plan.counter.name,
+    }  # fmt: skip
+
+
+def _planned(source: Source, plans: Sequence[Plan], started: float) -> Report:
+    busy = [plan for plan in plans if not plan.reason and plan.cut]
+    lines = [line for plan in plans for line in _plan_lines(source, plan, len(plans) > 1)] or [
+        f"{source.name}: it holds no messages"
+    ]
+    body = {
+        "status": "planned" if busy else "unchanged",
+        "reason": "" if busy else "; ".join(dict.fromkeys(plan.reason for plan in plans)) or "it holds no messages",
+        "format": source.format,
+        "tokens": _tokens(plans),
+        "conversations": [_conversation(plan) for plan in plans],
+        "model": None,
+        "duration": round(time.perf_counter() - started, 3),
+    }
+    return Report("planned", tuple(lines), _notes(source), json=body)
+
+
+def _plan_lines(source: Source, plan: Plan, many: bool) -> Iterator[str]:
+    name = f"{source.name}" + (f" #{plan.position + 1}" if many else "")
+    if plan.reason or not plan.cut:
+        yield f"{name}: nothing to do: {plan.reason}"
+        return
+    sizes, tail = plan.sizes, plan.cut.tail
+    first = _conversation(plan)["cut"]["line"]
+    yield f"{name}: {source.format}, {len(plan.transcript.live)} messages, {sizes.total:,} tokens ({plan.counter.name})"
+    if plan.transcript.usage:
+        yield f"  the provider last counted {plan.transcript.usage:,} tokens, system prompt and tools included"
+    if sizes.fixed:
+        yield f"  stays: {sizes.fixed:,} tokens of leading system messages"
+    earlier = f", with {sizes.earlier:,} tokens of the earlier summary" if sizes.earlier else ""
+    yield f"  summarised: {sizes.head:,} tokens{earlier}, into a block of at most {plan.limit:,}"
+    where = f" from line {first}" if first else ""
+    yield f"  kept verbatim{where}: {tail.messages} messages, {tail.turns} turns, {tail.tokens:,} tokens"
+    if plan.cut.note:
+        yield f"  {plan.cut.note}"
+
+
+def _unchanged(job: Job, compacted: Compacted, paths: Paths, started: float) -> Report:
+    source, outcomes = compacted.source, compacted.outcomes
+    refused = [outcome for outcome in outcomes if outcome.refused]
+    reasons = dict.fromkeys(outcome.reason for outcome in refused or outcomes)
+    reason = "; ".join(reasons) or "it holds no messages"
+    status: Status = "refused" if refused else "unchanged"
+    stdout = b""
+    if not refused and not job.summary_only:
+        if paths.transcript == files.STDIN:
+            stdout = source.raw
+        elif job.out and not job.in_place:
+            _put(job.out, source.raw, files.mode_of(job.path), overwrite=job.force)
+    line = f"{source.name}: {'refused' if refused else 'nothing to do'}: {reason}"
+    body = _body(compacted, status, reason, Paths(), started)
+    return Report(status, (line,), _notes(source), stdout, body)
+
+
+def _body(compacted: Compacted, status: Status, reason: str, paths: Paths, started: float) -> dict[str, Any]:
+    plans = [outcome.plan for outcome in compacted.outcomes]
+    conversations = [
+        _conversation(o.plan) | {"status": _status(o), "reason": o.reason, "tokens_after": o.tokens_after,
+                                 "items": o.verdict.items, "findings": o.verdict.as_dict()["findings"],
+                                 "repaired": len(o.verdict.repaired)}
+        for o in compacted.outcomes
+    ]  # fmt: skip
+    return {
+        "status": status,
+        "reason": reason,
+        "format": compacted.source.format,
+        "tokens": _tokens(plans) | {"after": sum(o.tokens_after for o in compacted.outcomes)},
+        "cut": conversations[0]["cut"] if len(conversations) == 1 else None,
+        "paths": {name: getattr(paths, name) or None for name in ("transcript", "summary", "backup", "resume")},
+        "findings": [finding for conversation in conversations for finding in conversation["findings"]],
+        "conversations": conversations,
+        "model": None,
+        "usage": None,
+        "cost": 0.0,
+        "duration": round(time.perf_counter() - started, 3),
+    }
+
+
+def _status(outcome: Outcome) -> Status:
+    return "refused" if outcome.refused else "compacted" if outcome.changed else "unchanged"
+
+
+def _done(job: Job, compacted: Compacted, paths: Paths, document: Mapping[str, Any], started: float) -> Report:
+    done = [outcome for outcome in compacted.outcomes if outcome.changed]
+    name = paths.transcript if paths.transcript not in ("", files.STDIN) else compacted.source.name
+    before, after = sum(o.plan.sizes.total for o in done), sum(o.tokens_after for o in done)
+    many = f" in {len(done)} of {len(compacted.outcomes)} conversations" if len(compacted.outcomes) > 1 else ""
+    tails = [outcome.plan.cut.tail for outcome in done if outcome.plan.cut]
+    kept = f"{sum(t.messages for t in tails)} messages ({sum(t.turns for t in tails)} turns) kept verbatim"
+    items = sum(outcome.verdict.items for outcome in done)
+    line = f"{name}: {before:,} -> {after:,} tokens{many}, {items} items, {kept}; offline summary, no model"
+    follow = [f"see it: compact show {paths.summary}" if paths.summary not in ("", files.STDIN) else ""]
+    if compacted.source.format == "claude-code" and not job.summary_only:
+        follow.append(f"resume it: {paths.resume or f'compact run {job.path} --resumable'}")
+    line = "; ".join([line, *filter(None, follow)])
+    warnings = [f"{name}: {finding}" for o in done for finding in o.verdict.findings]
+    warnings += [f"{name}: {o.plan.cut.note}" for o in done if o.plan.cut and o.plan.cut.note]
+    if paths.transcript == files.STDIN and job.path == files.STDIN and not paths.summary:
+        warnings.append("standard input: the original is kept nowhere, and no summary file; --summary FILE writes one")
+    warnings += [f"{compacted.source.name}: {guess}" for guess in compacted.source.guesses]
+    stdout = compacted.data if paths.transcript == files.STDIN else b""
+    if paths.summary == files.STDIN:
+        stdout += _summary_bytes("", document, compacted)
+    edits = tuple(f"{name}:{note.line}: {note.text}" for o in done for note in o.edits)
+    body = _body(compacted, "compacted", "", paths, started)
+    return Report("compacted", (line, *warnings), (*_notes(compacted.source), *edits), stdout, body)
+
+
+def _notes(source: Source) -> tuple[str, ...]:
+    return tuple(f"{source.name}:{note.line}: {note.text}" for t in source.transcripts for note in t.notes)

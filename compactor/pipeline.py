@@ -1,0 +1,386 @@
+"""plan() and compact(): the way of the data, without disk, network or clock."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from compactor import formats, split, verify
+from compactor.budget import Fitted, fit
+from compactor.errors import InputError, UsageError
+from compactor.evidence import Evidence
+from compactor.fold import fold
+from compactor.formats.base import Embedded, Format
+from compactor.identifiers import identifiers
+from compactor.ledger import Ledger, extract
+from compactor.offline import offline
+from compactor.render import parse, render
+from compactor.snapshot import Added, Constraint, Fact, Item, OpenLoop, Snapshot, Update
+from compactor.tokens import MESSAGE_TOKENS, Counter, counter_for
+from compactor.transcript import Entry, Note, Source, Transcript, ref, write
+from compactor.trigger import DEFAULT_AT, due, window_of
+
+FOCUS = 60.0
+"""What an identifier weighs more when the user asked to look at it."""
+LEAST_SUMMARY, MOST_SUMMARY, SHARE = 600, 8_000, 10
+"""The block's budget by default: a tenth of what it stands for, between these."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user asked for."""
+
+    keep: split.Keep = split.Keep()
+    budget: int | None = None
+    """Compact only when the conversation has reached `at` of so many tokens; 0 is the recorded model's window."""
+    at: float = DEFAULT_AT
+    max_summary: int | None = None
+    focus: str = ""
+    pins: tuple[str, ...] = ()
+    """Refs, or regular expressions: entries whose words stay in the summary whole."""
+    block_role: str = ""
+    session: str = ""
+    """A session id for the result, where its format has one."""
+    record: str = ""
+    """Where the full record is, as the block says it."""
+    recall: str = ""
+    """The command that shows what the block doesn't."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Tokens before, by what becomes of them."""
+
+    total: int = 0
+    fixed: int = 0
+    earlier: int = 0
+    """The earlier summary, ours or the client's."""
+    head: int = 0
+    """What is summarised now, without the earlier summary."""
+    tail: int = 0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What would be done with one conversation, and why."""
+
+    source: Source
+    position: int
+    transcript: Transcript
+    counter: Counter
+    sizes: Sizes
+    cut: split.Cut | None
+    reason: str = ""
+    """Why nothing is to be done; empty when something is."""
+    previous: Snapshot | None = None
+    limit: int = 0
+    """Tokens the block may take."""
+
+    @property
+    def head(self) -> list[Entry]:
+        """The entries to be summarised now: what the ledger hasn't seen in an earlier block."""
+        end = self.cut.at if self.cut else self.transcript.first
+        live = [self.transcript.entries[i] for i in self.transcript.live[:end]]
+        past = [self.transcript.entries[i] for i in self.transcript.past]
+        return [*past, *live[self.transcript.fixed + (self.transcript.summarised if self.transcript.ours else 0) :]]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one conversation."""
+
+    plan: Plan
+    changed: bool
+    reason: str = ""
+    """Why nothing changed, or why the result was refused."""
+    refused: bool = False
+    snapshot: Snapshot | None = None
+    block: str = ""
+    verdict: verify.Verdict = verify.Verdict()
+    tokens_after: int = 0
+    edits: tuple[Note, ...] = ()
+    repaired: frozenset[int] = frozenset()
+    """Indexes of kept entries that lost an orphan result."""
+    data: bytes = b""
+    """The conversation's new bytes, where it changed."""
+
+
+@dataclass(frozen=True)
+class Compacted:
+    """What came of a source."""
+
+    source: Source
+    outcomes: tuple[Outcome, ...]
+    data: bytes
+    """The new transcript; the source's own bytes where nothing changed or something was refused."""
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def refused(self) -> bool:
+        return any(outcome.refused for outcome in self.outcomes)
+
+    @property
+    def changed(self) -> bool:
+        return not self.refused and any(outcome.changed for outcome in self.outcomes)
+
+
+FindPrevious = Callable[[Source, Transcript], Snapshot | None]
+
+
+def plan(source: Source, position: int, options: Options, find: FindPrevious | None = None) -> Plan:
+    """What would be done with the conversation at that position; `find` looks for the snapshot behind its block."""
+    if not 0 <= position < len(source.transcripts):
+        message = f"{source.name}: no conversation {position + 1}; it holds {len(source.transcripts)}"
+        raise UsageError(message)
+    _check_role(source, options.block_role)
+    transcript = source.transcripts[position]
+    counter = counter_for(transcript.model)
+    tokens = [counter.entry(transcript.entries[i]) for i in transcript.live]
+    cut = split.choose(transcript, tokens, options.keep)
+    sizes = _sizes(transcript, tokens, cut)
+    reason = _not_due(transcript, sizes, options) or ("" if cut else _no_head(transcript, sizes))
+    previous = _previous(source, transcript, find) if cut and not reason else None
+    limit = options.max_summary or _default_limit(transcript, sizes)
+    return Plan(source, position, transcript, counter, sizes, cut, reason, previous, limit)
+
+
+def _check_role(source: Source, role: str) -> None:
+    usual = _format(source.format).block_role
+    known = ("system", "developer", "user") if usual == "system" else (usual,)
+    if role and role not in known:
+        message = f"{source.name}: no block role {role!r} in {source.format}; it takes {', '.join(known)}"
+        raise UsageError(message)
+
+
+def _default_limit(transcript: Transcript, sizes: Sizes) -> int:
+    """A tenth of the head; an earlier block of ours stands for ten times its size, or each fold would shrink it."""
+    head = sizes.head // SHARE + (sizes.earlier if transcript.ours else sizes.earlier // SHARE)
+    return min(max(head, LEAST_SUMMARY), MOST_SUMMARY)
+
+
+def _sizes(transcript: Transcript, tokens: Sequence[int], cut: split.Cut | None) -> Sizes:
+    at = cut.at if cut else transcript.first
+    return Sizes(
+        total=sum(tokens),
+        fixed=sum(tokens[: transcript.fixed]),
+        earlier=sum(tokens[transcript.fixed : transcript.first]),
+        head=sum(tokens[transcript.first : at]),
+        tail=sum(tokens[at:]),
+    )
+
+
+def _not_due(transcript: Transcript, sizes: Sizes, options: Options) -> str:
+    if options.budget is None:
+        return ""
+    budget = options.budget or window_of(transcript.model)
+    if not budget:
+        known = f"model {transcript.model!r} is not in the price table" if transcript.model else "it names no model"
+        message = f"the session's context window is unknown ({known}); give --budget TOKENS"
+        raise UsageError(message)
+    return due(max(sizes.total, transcript.usage), budget, options.at)
+
+
+def _no_head(transcript: Transcript, sizes: Sizes) -> str:
+    if not transcript.live:
+        return "it holds no messages"
+    if transcript.ours:
+        return f"nothing was added before the tail asked for ({sizes.total:,} tokens in all)"
+    return f"no safe cut leaves anything to summarise ({sizes.total:,} tokens in all)"
+
+
+def _previous(source: Source, transcript: Transcript, find: FindPrevious | None) -> Snapshot | None:
+    if not transcript.ours:
+        return None
+    found = find(source, transcript) if find else None
+    return found or parse(transcript.entries[transcript.live[transcript.fixed]].text).snapshot
+
+
+def compact(
+    source: Source, options: Options, select: Sequence[int] = (), find: FindPrevious | None = None
+) -> Compacted:
+    """Compact the conversations of a source (those at the selected positions, by default all), offline."""
+    chosen = list(select) or range(len(source.transcripts))
+    outcomes = tuple(_compact_one(plan(source, position, options, find), options) for position in chosen)
+    replaced = {o.plan.position: o.data for o in outcomes if o.changed and not o.refused}
+    if not replaced or any(outcome.refused for outcome in outcomes):
+        return Compacted(source, outcomes, source.raw)
+    data = write(source, replaced)
+    checked = _check_output(source, outcomes, data)
+    refused = any(outcome.refused for outcome in checked)
+    return Compacted(source, checked, source.raw if refused else data)
+
+
+def _compact_one(planned: Plan, options: Options) -> Outcome:
+    if planned.reason or not planned.cut:
+        return Outcome(planned, False, planned.reason, tokens_after=planned.sizes.total)
+    ledger = extract(planned.source.short, planned.head)
+    update = _with_pins(offline_update(planned, ledger, options), planned, options)
+    settled, verdict = _settled(planned, update)
+    fitted = _fitted(planned, settled, ledger, options)
+    block = render(
+        fitted.snapshot, planned.source.short, record=options.record, recall=options.recall, short=fitted.short
+    )
+    findings = [
+        *verdict.findings,
+        *verify.block_stands(fitted.snapshot, block, planned.source.short, fitted.short),
+        *verify.within_budget(fitted.tokens, planned.limit, fitted.over),
+    ]
+    verdict = replace(verdict, findings=tuple(findings))
+    if not verdict.ok:
+        return Outcome(planned, False, verify.words_of(verdict.errors), True, fitted.snapshot, block, verdict)
+    embedded = _embed(planned, block, options)
+    outcome = Outcome(
+        planned, True, "", False, fitted.snapshot, block, verdict, 0, embedded.edits, embedded.repaired, embedded.data
+    )
+    return _unless_smaller(outcome)
+
+
+def _unless_smaller(outcome: Outcome) -> Outcome:
+    """The outcome, unchanged where it isn't smaller than what it replaces (law 8)."""
+    sizes, transcript = outcome.plan.sizes, outcome.plan.transcript
+    tokens = sizes.fixed + outcome.plan.counter.text(outcome.block) + MESSAGE_TOKENS + sizes.tail
+    before, after = transcript.end - transcript.start, len(outcome.data)
+    if tokens < sizes.total and after < before:
+        return replace(outcome, tokens_after=tokens)
+    reason = f"not smaller: {sizes.total:,} tokens would become {tokens:,}, {before:,} bytes {after:,}"
+    return replace(outcome, changed=False, reason=reason, data=b"", tokens_after=sizes.total)
+
+
+def offline_update(planned: Plan, ledger: Ledger, options: Options) -> Update:
+    """The update that needs no model."""
+    frame = planned.counter.text(render(Snapshot(), planned.source.short, record=options.record, recall=options.recall))
+    bare = planned.counter.text(render(Snapshot(), planned.source.short))
+    budget = planned.limit - (frame - bare) - planned.counter.text("\n")
+    return offline(
+        _focused(ledger, options.focus), planned.previous, budget, planned.counter.text, planned.source.short
+    )
+
+
+def _focused(ledger: Ledger, focus: str) -> Ledger:
+    """The ledger with more weight on what the user asked to look at."""
+    wanted = {word.casefold() for word in re.findall(r"[\w./-]{3,}", focus)}
+    if not wanted:
+        return ledger
+    weight = {k: v + (FOCUS if any(word in k.casefold() for word in wanted) else 0) for k, v in ledger.weight.items()}
+    return replace(ledger, weight=weight)
+
+
+def _with_pins(update: Update, planned: Plan, options: Options) -> Update:
+    if not options.pins:
+        return update
+    pinned = [item for entry in planned.head for item in _pinned(entry, planned.source.short, options.pins)]
+    fields = {name: list(getattr(update.add, name)) for name in Added.model_fields}
+    for name, item in pinned:
+        fields[name].append(item)
+    return update.model_copy(update={"add": Added(**{name: tuple(items) for name, items in fields.items()})})
+
+
+def _pinned(entry: Entry, source: str, pins: Sequence[str]) -> Iterator[tuple[str, Item]]:
+    for number, part in enumerate(entry.parts, 1):
+        here = ref(source, entry, number if len(entry.parts) > 1 else 0)
+        if not part.text or not any(_matches(pin, part.text, here, ref(source, entry)) for pin in pins):
+            continue
+        if part.said:
+            for said in part.said:
+                yield "constraints", Constraint(text=said, quote=said, said_by="user", evidence=(here,), basis="stated")
+        else:
+            loop = OpenLoop(text=f"pinned: {part.text.strip()}", owner="user", next="keep in view", evidence=(here,))
+            yield "open_loops", loop
+
+
+def _matches(pin: str, text: str, here: str, entry: str) -> bool:
+    if re.fullmatch(r"[0-9a-f]{8,64}:\d+(?:\.\d+)?(?:/\d+)?", pin):
+        return pin in (here, entry)
+    try:
+        return bool(re.search(pin, text))
+    except re.error as error:
+        message = f"--pin {pin!r} is no ref and no regular expression: {error}"
+        raise UsageError(message) from error
+
+
+def _settled(planned: Plan, update: Update) -> tuple[Snapshot, verify.Verdict]:
+    snapshot = fold(planned.previous, update)
+    given = verify.case(snapshot, Evidence([planned.source]), planned.previous)
+    return verify.settle(given, ref(planned.source.short, planned.head[-1]))
+
+
+def _fitted(planned: Plan, snapshot: Snapshot, ledger: Ledger, options: Options) -> Fitted:
+    def worth(item: Item) -> float:
+        text = f"{item.text} {getattr(item, 'path', '')}"
+        pinned = 1e9 if isinstance(item, Fact) and item.basis == "stated" else 0.0
+        return pinned + sum(ledger.weight.get(found, 0.0) for found in set(identifiers(text)))
+
+    size = planned.counter.text
+    return fit(snapshot, planned.limit, size, worth, planned.source.short, options.record, options.recall)
+
+
+def _format(name: str) -> Format:
+    return formats.FORMATS[name] if name in formats.FORMATS else formats.formats()[name]
+
+
+def _embed(planned: Plan, block: str, options: Options) -> Embedded:
+    """The new bytes; a block that replaces another has its role, unless one is asked for."""
+    writer, transcript = _format(planned.source.format), planned.transcript
+    assert planned.cut
+    role = options.block_role or (transcript.entries[transcript.live[transcript.fixed]].role if transcript.ours else "")
+    return writer.embed(planned.source, transcript, planned.cut.at, block, role=role, session=options.session)
+
+
+def _check_output(source: Source, outcomes: Sequence[Outcome], data: bytes) -> tuple[Outcome, ...]:
+    """Read the output again and hold it to the promises; what isn't smaller than what it replaces is left as it was."""
+    try:
+        again = formats.read(data, source.name, source.format)
+    except InputError as error:
+        finding = verify.Finding("output", "error", f"it can't be read again: {error}", "report this as a bug")
+        return tuple(_refuse(outcome, [finding]) for outcome in outcomes)
+    if len(again.transcripts) != len(source.transcripts):
+        finding = verify.Finding("output", "error", "it holds another number of conversations", "report this as a bug")
+        return tuple(_refuse(outcome, [finding]) for outcome in outcomes)
+    return tuple(_checked(o, again.transcripts[o.plan.position]) if o.changed else o for o in outcomes)
+
+
+def _refuse(outcome: Outcome, findings: Sequence[verify.Finding]) -> Outcome:
+    verdict = replace(outcome.verdict, findings=(*outcome.verdict.findings, *findings))
+    return replace(outcome, changed=False, refused=True, reason=verify.words_of(verdict.errors), verdict=verdict)
+
+
+def _checked(outcome: Outcome, after: Transcript) -> Outcome:
+    tokens_after = sum(outcome.plan.counter.entry(after.entries[i]) for i in after.live)
+    findings = list(output_stands(outcome, after))
+    if findings:
+        return _refuse(outcome, findings)
+    return replace(outcome, tokens_after=tokens_after)
+
+
+def output_stands(outcome: Outcome, after: Transcript) -> Iterator[verify.Finding]:
+    """The output holds the fixed part, one block with the text it was given, and the tail, pairs whole."""
+    planned, before = outcome.plan, outcome.plan.transcript
+    assert planned.cut
+    report = "report this as a bug"
+    if not after.ours or after.entries[after.live[after.fixed]].text != outcome.block:
+        yield verify.Finding("output", "error", "its block isn't found where it was put", report)
+        return
+    writer = _format(planned.source.format)
+    for what, old, new in (
+        ("fixed part", before.live[: before.fixed], after.live[: after.fixed]),
+        ("tail", before.live[planned.cut.at :], after.live[after.first :]),
+    ):
+        if not _same(writer, [before.entries[i] for i in old], [after.entries[i] for i in new], outcome.repaired):
+            yield verify.Finding("output", "error", f"its {what} isn't the one it had", report)
+    live_before = [before.entries[i] for i in before.live[planned.cut.at :]]
+    orphans = len(split.pair([after.entries[i] for i in after.live]).orphans)
+    if orphans > len(split.pair(live_before).orphans):
+        yield verify.Finding("output", "error", "a result lost its call", report)
+
+
+def _same(writer: Format, old: Sequence[Entry], new: Sequence[Entry], repaired: frozenset[int]) -> bool:
+    """Whether the new entries are the old ones, but for those that lost an orphan result."""
+    left = list(new)
+    for entry in old:
+        if entry.index in repaired:
+            results = [part for part in entry.parts if part.kind == "result"]
+            if len(results) < len(entry.parts) and left:
+                left.pop(0)
+        elif not left or not writer.same(entry, left.pop(0)):
+            return False
+    return not left

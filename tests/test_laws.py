@@ -1,0 +1,328 @@
+"""The laws of DESIGN §3 over whole compactions; law 1 is in test_formats.py, law 4 in test_split.py."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import compact, environment, names
+from generated import FILES, openai_lists
+from hypothesis import HealthCheck, assume, event, given, settings
+from hypothesis import strategies as st
+from talks import Session, anthropic, garden, jsonl, openai, stored
+
+from compactor import formats, pipeline
+from compactor.pipeline import Compacted, Options, Outcome
+from compactor.split import Keep
+from compactor.tokens import counter_for
+from compactor.transcript import ACKNOWLEDGEMENT, BLOCK_START, Entry, Source, Transcript
+
+KEEP = st.one_of(
+    st.just(Keep()),
+    st.builds(Keep, st.integers(0, 12)),
+    st.builds(Keep, st.none(), st.integers(1, 3)),
+    st.builds(Keep, st.none(), st.none(), st.integers(1, 2000)),
+)
+LIMIT = st.sampled_from([None, None, 700, 3000])
+thorough = settings(max_examples=40, suppress_health_check=list(HealthCheck))
+
+
+@dataclass(frozen=True)
+class Compaction:
+    """A compaction that changed something."""
+
+    format: str
+    raw: bytes
+    options: Options
+    done: Compacted
+
+    @property
+    def outcome(self) -> Outcome:
+        return self.done.outcomes[0]
+
+    @property
+    def before(self) -> Transcript:
+        return self.outcome.plan.transcript
+
+    @property
+    def after(self) -> Transcript:
+        return read(self.format, self.done.data).transcripts[0]
+
+    @property
+    def cut(self) -> int:
+        assert self.outcome.plan.cut
+        return self.outcome.plan.cut.at
+
+    @property
+    def head(self) -> list[Entry]:
+        return [self.before.entries[i] for i in self.before.live[self.before.fixed : self.cut]]
+
+    @property
+    def tail(self) -> list[Entry]:
+        return [self.before.entries[i] for i in self.before.live[self.cut :]]
+
+
+def read(format: str, raw: bytes) -> Source:
+    return formats.read(raw, "in", format)
+
+
+def run(format: str, raw: bytes, options: Options) -> Compacted:
+    done = pipeline.compact(read(format, raw), options)
+    assert not done.refused, done.outcomes[0].reason
+    return done
+
+
+@pytest.mark.parametrize("format", sorted(FILES))
+def test_the_laws_hold(format: str) -> None:
+    @given(FILES[format], KEEP, LIMIT)
+    @thorough
+    def holds(raw: bytes, keep: Keep, limit: int | None) -> None:
+        options = Options(keep, max_summary=limit)
+        made = Compaction(format, raw, options, run(format, raw, options))
+        event("changed" if made.done.changed else "unchanged")
+        law_8(made)
+        if made.done.changed:
+            (law_2_and_3_of_sessions if format == "claude-code" else law_2_and_3_of_lists)(made)
+            law_3(made)
+            law_7(made)
+            law_10(made)
+
+    holds()
+
+
+# Laws 2 and 3: told from lines and parsed JSON, apart from the reader's own work
+
+
+def law_2_and_3_of_lists(made: Compaction) -> None:
+    """The output is the system message, the block, and the tail's lines; the head's are gone."""
+    lines, out = made.raw.splitlines(keepends=True), made.done.data.splitlines(keepends=True)
+    fixed = 1 if json.loads(lines[0])["role"] == "system" else 0
+    assert out[:fixed] == lines[:fixed]
+    assert json.loads(out[fixed])["content"] == made.outcome.block
+    new = out[fixed + 1 :]
+    if new and json.loads(new[0])["content"] == ACKNOWLEDGEMENT:
+        assert made.format == "anthropic"
+        assert json.loads(new[1])["role"] == "user"
+        new = new[1:]
+    tail = lines[made.tail[0].line - 1 :] if made.tail else []
+    event("lost results" if made.outcome.repaired else "whole tail")
+    if made.outcome.repaired:
+        assert [json.loads(line) for line in new] == less_lost_results(tail, made)
+    else:
+        assert new == tail
+    assert not {line for line in lines[fixed : len(lines) - len(tail)] if line not in tail} & set(out)
+
+
+def less_lost_results(tail: list[bytes], made: Compaction) -> list[Any]:
+    """The tail as parsed JSON, less each result whose call doesn't stand before it there; each must be reported."""
+    called: set[str] = set()
+    kept, lost = [], 0
+    for line in tail:
+        message = json.loads(line)
+        called |= {call["id"] for call in message.get("tool_calls", ())}
+        if message["role"] == "tool" and message["tool_call_id"] not in called:
+            lost += 1
+            continue
+        if isinstance(message["content"], list):
+            called |= {block["id"] for block in message["content"] if block["type"] == "tool_use"}
+            blocks = [b for b in message["content"] if b["type"] != "tool_result" or b["tool_use_id"] in called]
+            lost += len(blocks) < len(message["content"])
+            if not blocks and message["content"]:
+                continue
+            message["content"] = blocks
+        kept.append(message)
+    assert len(made.outcome.edits) == lost == len(made.outcome.repaired)
+    return kept
+
+
+CHANGED = ("parentUuid", "sessionId")
+COUNTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+
+
+def law_2_and_3_of_sessions(made: Compaction) -> None:
+    """The output is a boundary, the block as its summary, and the tail's records, linked to it and to each other."""
+    out = made.done.data.splitlines()
+    boundary, summary, *kept = (json.loads(line) for line in out)
+    assert (boundary["subtype"], boundary["parentUuid"]) == ("compact_boundary", None)
+    assert (summary["isCompactSummary"], summary["parentUuid"]) == (True, boundary["uuid"])
+    assert summary["message"]["content"] == made.outcome.block
+    left = iter(made.raw.splitlines())
+    for line, record in zip(out[2:], kept, strict=True):
+        original = next(old for old in left if comparable(json.loads(old)) == comparable(record))
+        assert line == original or json.loads(original) != record
+    written = [record["uuid"] for record in kept if "uuid" in record]
+    assert not {entry.id for entry in made.head} & set(written)
+    tail = [entry.id for entry in made.tail]
+    assert [uuid for uuid in written if uuid in tail] == tail
+    known = {summary["uuid"]}
+    for record in kept:
+        assert not record.get("isSidechain")
+        assert not any(record.get("message", {}).get("usage", {}).get(name) for name in COUNTS)
+        if "uuid" in record:
+            assert record["parentUuid"] in known
+            known.add(record["uuid"])
+
+
+def comparable(record: dict[str, Any]) -> dict[str, Any]:
+    """A record without the fields that its client needs changed."""
+    record = {key: value for key, value in record.items() if key not in CHANGED}
+    if isinstance(record.get("message"), dict) and "usage" in record["message"]:
+        usage = {key: value for key, value in record["message"]["usage"].items() if key not in COUNTS}
+        record["message"] = record["message"] | {"usage": usage}
+    return record
+
+
+def law_3(made: Compaction) -> None:
+    """Fixed part, head and tail are the live conversation; read again, the output is fixed part, one block, tail."""
+    before, after = made.before, made.after
+    assert [*before.live[: before.fixed], *(e.index for e in (*made.head, *made.tail))] == list(before.live)
+    assert after.ours
+    assert after.entries[after.live[after.fixed]].text == made.outcome.block
+    fixed = [before.entries[i].text for i in before.live[: before.fixed]]
+    assert [after.entries[i].text for i in after.live[: after.fixed]] == fixed
+    old = [e for e in made.tail if e.index not in made.outcome.repaired]
+    new = [after.entries[i] for i in after.live[after.first :]]
+    texts = iter([entry.text for entry in new])
+    assert all(entry.text in texts for entry in old)
+    assert len(old) <= len(new) <= len(made.tail)
+    assert not after.past
+
+
+# Law 5
+
+
+WRONG = (
+    "--keep some", "--pin (", "--budget window", "--select 7", "--format claude-code", "-o no/such/folder/y.jsonl", "-o taken",
+    "--summary no/s.json", "--summary taken", "-o x.jsonl", "--in-place --summary no/s.json", "--block-role nobody",
+)  # fmt: skip
+
+
+@given(openai_lists(), st.sampled_from(WRONG))
+@thorough
+def test_law_5_a_failure_leaves_everything_as_it_was(
+    tmp_path_factory: pytest.TempPathFactory, raw: bytes, wrong: str
+) -> None:
+    assume(run("openai", raw, Options()).changed)
+    folder, back = tmp_path_factory.mktemp("law5"), os.getcwd()  # noqa: PTH109
+    os.chdir(folder)
+    try:
+        Path("x.jsonl").write_bytes(raw)
+        Path("taken").write_bytes(b"mine")
+        stamp = Path("x.jsonl").stat()
+        done = compact("run", "x.jsonl", *wrong.split())
+        assert done.code in (2, 3, 5)
+        assert [name for name in names(folder) if not name.endswith(".orig")] == ["taken", "x.jsonl"]
+        assert Path("taken").read_bytes() == b"mine"
+        assert Path("x.jsonl").read_bytes() == raw
+        assert Path("x.jsonl").stat().st_mtime_ns == stamp.st_mtime_ns
+    finally:
+        os.chdir(back)
+
+
+# Law 7
+
+
+def law_7(made: Compaction) -> None:
+    """Compacting what is compacted changes nothing."""
+    again = run(made.format, made.done.data, made.options)
+    assert not again.changed
+    assert again.data == made.done.data
+    assert again.outcomes[0].reason
+
+
+def test_law_7_also_where_the_tail_was_longer_than_asked() -> None:
+    table = "\n".join(f"row {n} is {n * 7919 % 1000}" for n in range(800))
+    steps = [{"role": "assistant", "content": f"step {n}"} for n in range(11)]
+    raw = jsonl([*openai(garden(6)), {"role": "user", "content": f"Look at this. {table}"}, *steps])
+    options = Options()
+    made = Compaction("openai", raw, options, run("openai", raw, options))
+    assert len(made.tail) == 12
+    law_7(made)
+
+
+@pytest.mark.parametrize("format", sorted(FILES))
+def test_law_7_however_often_it_grows_there_is_one_block(format: str) -> None:
+    raw = stored(format, garden(6))
+    for n in range(1, 4):
+        made = run(format, raw, Options(max_summary=4000))
+        assert made.changed
+        texts = [entry.text for entry in read(format, made.data).transcripts[0].entries]
+        assert sum(text.startswith(BLOCK_START) for text in texts) == 1
+        more = garden(6 * (n + 1))[6 * n :]
+        if format == "claude-code":
+            last = json.loads(made.data.splitlines()[-1])["uuid"]
+            raw = made.data + jsonl(Session(last=last, start=1000 * n).turns(more).records)
+        else:
+            raw = made.data + jsonl(openai(more, system="") if format == "openai" else anthropic(more))
+
+
+# Law 8
+
+
+def law_8(made: Compaction) -> None:
+    """The result is smaller in tokens and bytes, or the input itself with a reason; both sizes are told rightly."""
+    counter = counter_for(made.before.model)
+    old, new = (counter.entries(t.entries[i] for i in t.live) for t in (made.before, made.after))
+    assert (made.outcome.plan.sizes.total, made.outcome.tokens_after) == (old, new)
+    if made.done.changed:
+        assert new < old
+        assert len(made.done.data) < len(made.raw)
+    else:
+        assert made.done.data == made.raw
+        assert made.outcome.reason
+
+
+def test_law_8_where_it_would_grow_both_numbers_are_said(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(
+        jsonl([{"role": r, "content": t} for _ in range(25) for r, t in (("user", "next"), ("assistant", "ok"))])
+    )
+    done = compact("run", path, "-o", tmp_path / "y.jsonl")
+    assert done.code == 0
+    assert "not smaller: 250 tokens would become " in done.err
+    assert f"{path.stat().st_size:,} bytes" in done.err
+    assert (tmp_path / "y.jsonl").read_bytes() == path.read_bytes()
+
+
+# Law 10
+
+
+def law_10(made: Compaction) -> None:
+    """The same input gives the same bytes and the same snapshot; new records carry the last head entry's time."""
+    again = run(made.format, made.raw, made.options)
+    assert again.data == made.done.data
+    assert again.outcomes[0].snapshot == made.outcome.snapshot
+    if made.format == "claude-code":
+        last = [entry for entry in made.head if entry.id][-1]
+        times = {json.loads(line)["timestamp"] for line in made.done.data.splitlines()[:2]}
+        assert times == {last.time}
+
+
+def test_law_10_in_other_processes(tmp_path: Path) -> None:
+    results = set()
+    for seed in ("1", "2"):
+        folder = tmp_path / seed
+        folder.mkdir()
+        for name in FILES:
+            (folder / f"{name}.jsonl").write_bytes(stored(name, garden(12)))
+        code = (
+            "from compactor.cli import main\n"
+            f"for name in {sorted(FILES)}: assert not main(['run', name + '.jsonl', '--max-summary', '2500'])"
+        )
+        env = environment(PYTHONHASHSEED=seed, TZ=f"UTC+{seed}")
+        subprocess.run([sys.executable, "-c", code], cwd=folder, env=env, check=True, capture_output=True)
+        results.add(tuple(sorted((path.name, told(path)) for path in folder.iterdir())))
+    assert len(results) == 1
+
+
+def told(path: Path) -> bytes:
+    """A file's bytes, less what a summary says of the run itself."""
+    if not path.name.endswith(".summary.json"):
+        return path.read_bytes()
+    document = json.loads(path.read_bytes())
+    assert set(document["provenance"].pop("run")) == {"time", "duration_s"}
+    return json.dumps(document).encode()
