@@ -1,0 +1,227 @@
+"""How fast and how small is it: each number beside its floor, measured in the same run.
+
+`python -m bench.bench [--json] [--long]`. A measure and its floor are run in turn, five times each, and the medians are
+compared. It needs a system with `os.wait4`. It always ends with 0; what is over its limit is marked.
+"""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+ROUNDS = 5
+MEGABYTES = 4
+LONG = (1, 4, 16, 64)
+RSS_UNIT = 1 if sys.platform == "darwin" else 1024
+
+TWO_COMMANDS = '''import typer
+
+app = typer.Typer(no_args_is_help=True)
+
+
+@app.command()
+def one(path: str, loud: bool = False) -> None:
+    """Do one thing."""
+
+
+@app.command()
+def two(path: str, count: int = 1) -> None:
+    """Do another thing."""
+
+
+app()
+'''
+
+COUNT_ONCE = """import os
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+(place,) = find_spec("litellm").submodule_search_locations
+os.environ["TIKTOKEN_CACHE_DIR"] = str(Path(place, "litellm_core_utils", "tokenizers"))
+import orjson
+import tiktoken
+
+
+def texts(content):
+    if isinstance(content, str):
+        yield content
+    for block in content if isinstance(content, list) else ():
+        for key in ("text", "thinking"):
+            if isinstance(block.get(key), str):
+                yield block[key]
+        if "input" in block:
+            yield orjson.dumps(block["input"]).decode()
+        yield from texts(block.get("content"))
+
+
+encoding = tiktoken.get_encoding("o200k_base")
+count = 0
+with open(sys.argv[1], "rb") as file:
+    for line in file:
+        for text in texts((orjson.loads(line).get("message") or {}).get("content")):
+            count += len(encoding.encode_ordinary(text))
+print(count)
+"""
+
+LITTLE = (
+    '{"parentUuid":null,"isSidechain":false,"cwd":"/home/dev/shop","sessionId":"s","version":"2.1.71","type":"user",'
+    '"message":{"role":"user","content":"Hello"},"uuid":"u","timestamp":"2026-03-01T00:00:00.000Z"}\n'
+)
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one process took."""
+
+    seconds: float
+    rss: int
+    """Bytes at its peak."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A number, its floor, and how far apart they may be."""
+
+    name: str
+    unit: str
+    value: float
+    floor: float
+    ratio: float
+    limit: float | None = None
+
+    @property
+    def over(self) -> bool:
+        return self.limit is not None and self.ratio > self.limit
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed program is compiled already, so these are, too
+        os.environ["PYTHONPYCACHEPREFIX"] = str(Path(folder, "compiled"))
+        measures = list(measure(Path(folder), long="--long" in sys.argv))
+    if "--json" in sys.argv:
+        print(json.dumps([{**asdict(measure), "over": measure.over} for measure in measures], indent=2))
+    else:
+        print(table(measures))
+
+
+def measure(folder: Path, *, long: bool) -> Iterator[Measure]:
+    yield version()
+    yield help_text(folder)
+    yield from compaction(folder)
+    if long:
+        yield from growth(folder)
+
+
+def version() -> Measure:
+    floor = [sys.executable, "-c", "import typer, rich"]
+    return slower("compact --version / import typer, rich", [*compact(), "--version"], floor, limit=2)
+
+
+def help_text(folder: Path) -> Measure:
+    bare = folder / "bare.py"
+    bare.write_text(TWO_COMMANDS)
+    floor = [sys.executable, str(bare), "--help"]
+    return slower("compact --help / --help of a bare app", [*compact(), "--help"], floor, limit=1.5)
+
+
+def compaction(folder: Path) -> Iterator[Measure]:
+    big, little, counting = folder / "big.jsonl", folder / "little.jsonl", folder / "count.py"
+    generate(MEGABYTES, big)
+    little.write_text(LITTLE)
+    counting.write_text(COUNT_ONCE)
+    floor = [sys.executable, str(counting), str(big)]
+    yield slower(f"compact run, {MEGABYTES} MB / count the text once", compact_run(big), floor, limit=3)
+    peaks, bases = in_turn(compact_run(big), compact_run(little))
+    peak, base, size = median_rss(peaks), median_rss(bases), big.stat().st_size
+    name = "its memory above that on one line / file size"
+    yield Measure(name, "MB", (peak - base) / 1e6, size / 1e6, (peak - base) / size, limit=6)
+
+
+def growth(folder: Path) -> Iterator[Measure]:
+    """Time and memory per MB, beside those at the smallest size."""
+    first_time = first_memory = 0.0
+    for megabytes in LONG:
+        path = folder / f"{megabytes}.jsonl"
+        generate(megabytes, path)
+        run = once(compact_run(path))
+        seconds, memory = run.seconds / megabytes, run.rss / 1e6 / megabytes
+        first_time, first_memory = first_time or seconds, first_memory or memory
+        yield Measure(
+            f"time per MB at {megabytes} MB / at {LONG[0]} MB", "s", seconds, first_time, seconds / first_time
+        )
+        name = f"memory per MB at {megabytes} MB / at {LONG[0]} MB"
+        yield Measure(name, "MB", memory, first_memory, memory / first_memory)
+
+
+def slower(name: str, command: Sequence[str], floor: Sequence[str], *, limit: float) -> Measure:
+    """How many times as long as the floor a command takes."""
+    ours, floors = in_turn(command, floor)
+    value, least = median_seconds(ours), median_seconds(floors)
+    return Measure(name, "s", value, least, value / least, limit)
+
+
+def in_turn(command: Sequence[str], floor: Sequence[str]) -> tuple[list[Run], list[Run]]:
+    once(command)  # what is read from the disk for the first time isn't measured
+    once(floor)
+    pairs = [(once(command), once(floor)) for _ in range(ROUNDS)]
+    return [ours for ours, _ in pairs], [least for _, least in pairs]
+
+
+def once(command: Sequence[str]) -> Run:
+    began = time.perf_counter()
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    assert process.stderr
+    told = process.stderr.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    seconds = time.perf_counter() - began
+    process.stderr.close()
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        sys.exit(f"{' '.join(command)} ended with {process.returncode}:\n{told.decode(errors='replace')}")
+    return Run(seconds, usage.ru_maxrss * RSS_UNIT)
+
+
+def compact() -> list[str]:
+    script = Path(sys.executable).with_name("compact")
+    return [str(script)] if script.exists() else [sys.executable, "-m", "compactor"]
+
+
+def compact_run(path: Path) -> list[str]:
+    out, summary = path.with_suffix(".out.jsonl"), path.with_suffix(".summary.json")
+    return [*compact(), "run", str(path), "-o", str(out), "--summary", str(summary), "--force"]
+
+
+def generate(megabytes: float, path: Path) -> None:
+    # in a process of its own: what this one holds would count as the peak of every process it starts
+    subprocess.run([sys.executable, "-m", "bench.generate", str(megabytes), str(path)], check=True)
+
+
+def median_seconds(runs: Sequence[Run]) -> float:
+    return statistics.median(run.seconds for run in runs)
+
+
+def median_rss(runs: Sequence[Run]) -> float:
+    return statistics.median(run.rss for run in runs)
+
+
+def table(measures: Sequence[Measure]) -> str:
+    width = max(len(measure.name) for measure in measures)
+    lines = [f"{'':{width}}  {'value':>10}  {'floor':>10}  {'ratio':>6}  {'limit':>5}"]
+    for measure in measures:
+        limit = "" if measure.limit is None else f"{measure.limit:g}"
+        mark = "" if measure.limit is None else "  over" if measure.over else "  ok"
+        numbers = f"{measure.value:7.3f} {measure.unit:2}  {measure.floor:7.3f} {measure.unit:2}  {measure.ratio:6.2f}"
+        lines.append(f"{measure.name:{width}}  {numbers}  {limit:>5}{mark}")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
