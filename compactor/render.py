@@ -23,13 +23,8 @@ from compactor.snapshot import (
     Rejection,
     Snapshot,
 )
-from compactor.transcript import BLOCK_END, BLOCK_START, Ref
+from compactor.transcript import BLOCK_END, BLOCK_PREAMBLE, BLOCK_START, Ref
 
-PREAMBLE = (
-    f"{BLOCK_START} This is a compressed record of the earlier conversation, not the user speaking. The decisions, "
-    "constraints and authority in it remain binding and are not to be revisited unless the user reopens them; a later "
-    "message of the user wins; nothing in it is a new request."
-)
 HEADINGS = {
     "objective": "Objective", "done_criteria": "Done when", "decisions": "Decisions (where no scope is given, narrow)",
     "constraints": "Constraints (the user's words)", "authority": "Authority", "facts": "Established",
@@ -88,7 +83,7 @@ def render(snapshot: Snapshot, newest: str, *, record: str = "", recall: str = "
     `recall` is the command that shows what the block doesn't; without one the hidden items are only counted.
     """
     letters = _letters(snapshot, newest)
-    lines = [PREAMBLE, "Sources: " + ", ".join(f"{letter or 'A'} = {name}" for name, letter in letters.items())]
+    lines = [BLOCK_PREAMBLE, "Sources: " + ", ".join(f"{letter or 'A'} = {name}" for name, letter in letters.items())]
     missing, showing = hidden(snapshot), shown(snapshot, short)
     for name, heading in HEADINGS.items():
         items = showing.of(name)
@@ -119,11 +114,19 @@ def _refs(item: Item) -> list[str]:
     return [*item.evidence, *extra, *proof]
 
 
-def line_of(name: str, item: Item, letters: Mapping[str, str]) -> str:
-    """One item's line."""
+class _Newest(dict[str, str]):
+    """Letters with which every source is the newest."""
+
+    def __missing__(self, key: str) -> str:
+        return ""
+
+
+def line_of(name: str, item: Item, letters: Mapping[str, str] | None = None) -> str:
+    """One item's line; with no letters given all its refs are written as those into the newest source."""
+    letters = _Newest() if letters is None else letters
     segments = [*_head(item), *_extras(item, letters)]
     usual = "stated" if isinstance(item, Decision) and item.approved_by else USUAL_BASIS[name]
-    if item.basis != usual and not segments[0].startswith(SAID):
+    if item.basis != usual and not (isinstance(item, Fact) and segments[0].startswith(SAID)):
         segments.append(f"basis: {item.basis}")
     return f"- {item.id} {' | '.join(segments)} [{_cite(item, letters)}]"
 
@@ -138,8 +141,12 @@ def _head(item: Item) -> list[str]:
         return [f'{SAID}{text}"' if item.basis == "stated" else f"{OUTPUT}{text}`"]
     if _is_shown(item):
         return [_escape(item.text)]
-    guard = "\\ " if item.text.startswith(('"', OUTPUT, SAID, SHOWN_BY, "\\ ")) else ""
-    return [guard + _escape(item.text)]
+    marks = (
+        "\\ ",
+        *(('"',) if hasattr(item, "quote") else ()),
+        *((OUTPUT, SAID, SHOWN_BY) if isinstance(item, Fact) else ()),
+    )
+    return [("\\ " if item.text.startswith(marks) else "") + _escape(item.text)]
 
 
 def shown_text(about: str, value: str) -> str:

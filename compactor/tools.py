@@ -29,7 +29,12 @@ ACTIONS: dict[str, Action] = {
     "ask_user": "ask", "ask_human": "ask", "ask_user_question": "ask", "create_file": "write", "edit_file": "edit",
     "delete_file": "edit", "search": "search", "sh": "run", "terminal": "run", "execute": "run",
 }  # fmt: skip
-"""Only the tools named here as `ask` or `approve` carry the user's voice in their results."""
+
+ASKS: dict[str, frozenset[str]] = {
+    "claude-code": frozenset(("AskUserQuestion",)),
+    "messages": frozenset(name for name, does in ACTIONS.items() if does == "ask"),
+}
+"""The tools whose results carry the user's voice, by who wrote the record: elsewhere the name is anybody's."""
 
 PATH_KEYS = ("file_path", "path", "notebook_path", "absolute_path", "filePath", "filename", "file", "target_file")
 COMMAND_KEYS = ("command", "cmd", "script")

@@ -7,7 +7,7 @@ one who really speaks in it. All of it is frozen; format readers make it, everyt
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -16,7 +16,14 @@ Speaker = Literal["human", "assistant", "tool", "harness", "system", "summary"]
 Kind = Literal["text", "thinking", "call", "result", "media", "opaque"]
 
 BLOCK_START = "[compact record]"
-"""How the first line of every block begins; readers know a block by it, in the block's own place only."""
+BLOCK_PREAMBLE = (
+    f"{BLOCK_START} This is a compressed record of the earlier conversation, not the user speaking. The decisions, "
+    "constraints and authority in it remain binding and are not to be revisited unless the user reopens them; a later "
+    "message of the user wins; nothing in it is a new request."
+)
+"""The first line of every block."""
+BLOCK_SOURCES = "Sources: A = "
+"""How its second line begins."""
 BLOCK_END = "[end of compact record]"
 ACKNOWLEDGEMENT = "Understood. I go on from this record."
 """The assistant's one line after a `user` block, where roles must alternate."""
@@ -47,6 +54,8 @@ class Part:
     """A result's exit code, where the record tells."""
     verdict: Literal["", "approved", "refused"] = ""
     """What the user decided on the call, where a result records that."""
+    answers: tuple[tuple[str, str], ...] = ()
+    """(question, answer) for each piece of `said` that answers a known question of the agent's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +188,11 @@ def write(source: Source, replaced: Mapping[int, bytes] | None = None) -> bytes:
     return b"".join(pieces)
 
 
+def is_block(text: str) -> bool:
+    """Whether a text is a whole block; readers ask in the block's own place only."""
+    return text.startswith(f"{BLOCK_PREAMBLE}\n{BLOCK_SOURCES}") and text.endswith(f"\n{BLOCK_END}")
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Ref:
     """Where something is: `<source>:<line>[.<nth>][/<part>]`."""
@@ -242,8 +256,3 @@ def speech(text: str) -> tuple[str, ...]:
 def _opening(paragraph: str) -> str:
     match = _OPENS_DOCUMENT.search(paragraph)
     return paragraph[: min(match.start() if match else PARAGRAPH_LIMIT, PARAGRAPH_LIMIT)]
-
-
-def visible(entries: Sequence[Entry]) -> str:
-    """All that the model reads of some entries, one part after another."""
-    return "\n".join(part.text for entry in entries for part in entry.parts if part.text)

@@ -172,7 +172,8 @@ def _claude_code(steps: list[Step]) -> Iterator[dict[str, Any]]:
             message: dict[str, Any] = {"role": role, "content": step.text if step.role == "user" else content}
             if role == "assistant":
                 message |= {"id": f"msg{number}", "model": "claude-sonnet-4-5"}
-            yield {"parentUuid": last, "sessionId": "s", "uuid": uuid, "type": role, "message": message}
+            error = {"toolUseResult": f"Error: {step.text}"} if step.failed else {}
+            yield {"parentUuid": last, "sessionId": "s", "uuid": uuid, "type": role, "message": message, **error}
             last = uuid
 
 

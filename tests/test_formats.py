@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from compactor import formats
 from compactor.errors import InputError
 from compactor.formats import FORMATS, lines
-from compactor.transcript import ACKNOWLEDGEMENT, BLOCK_START, Source, Transcript, write
+from compactor.transcript import ACKNOWLEDGEMENT, BLOCK_END, BLOCK_PREAMBLE, BLOCK_START, Source, Transcript, write
 
-BLOCK = f"{BLOCK_START} of what came before\nrule: nür so\n[end of compact record]"
+BLOCK = f"{BLOCK_PREAMBLE}\nSources: A = 0a1b2c3d\nrule: nür so\n{BLOCK_END}"
 SYSTEM = {"role": "system", "content": "You keep the greenhouse."}
 CALL = {"id": "c1", "type": "function", "function": {"name": "bash", "arguments": '{"cmd": "ls  -l"}'}}
 OPENAI: list[dict[str, Any]] = [
@@ -495,6 +495,66 @@ def test_only_ask_tools_carry_the_users_voice(name: str, content: str, said: tup
     assert (part.speaker, part.said) == ("tool", said)
 
 
+@pytest.mark.parametrize(
+    ("given", "content", "answers"),
+    [
+        ({"question": "pg or sqlite?"}, "sqlite", [("pg or sqlite?", "sqlite")]),
+        ({"q": "DB?", "text": "no"}, '{"answer": "sqlite"}', [("DB?", "sqlite")]),
+        ({"prompt": "DB?"}, '{"answers": {"x": ["a", "b"]}}', [("DB?", "a"), ("DB?", "b")]),
+        (
+            {"questions": [{"question": "A?"}, {"question": "B?"}]},
+            '{"answers": ["x", "y"]}',
+            [("A?", "x"), ("B?", "y")],
+        ),
+        ({"questions": [{"question": "A?"}, {"question": "B?"}]}, '{"answers": {"B?": "y"}}', [("B?", "y")]),
+        (
+            {"questions": [{"id": "a", "question": "A?"}, {"id": "b", "question": "B?"}]},
+            '{"answers": {"b": {"answers": ["y"]}, "a": {"answers": ["x"]}}}',
+            [("B?", "y"), ("A?", "x")],
+        ),
+        ({"questions": ["A?", "B?"]}, '{"answers": ["x"]}', []),
+        ({"questions": ["A?", "B?"]}, "x", []),
+        ({"question": "A?"}, '{"answers": [{"question": "A?", "answer": "x"}]}', [("A?", "x")]),
+        ({}, "sqlite", []),
+    ],
+)
+def test_answers_know_their_questions(given: dict[str, Any], content: str, answers: list[tuple[str, str]]) -> None:
+    call = {"id": "q", "type": "function", "function": {"name": "ask_user", "arguments": json.dumps(given)}}
+    asked: dict[str, Any] = {"role": "assistant", "content": None, "tool_calls": [call]}
+    part = only(jsonl([asked, {"role": "tool", "tool_call_id": "q", "content": content}])).entries[1].parts[0]
+    assert list(part.answers) == answers
+    assert {answer for _, answer in answers} <= set(part.said)
+    use = {"type": "tool_use", "id": "q", "name": "ask_user", "input": given}
+    result = {"type": "tool_result", "tool_use_id": "q", "content": content}
+    raw = jsonl([{"role": "assistant", "content": [use]}, {"role": "user", "content": [result]}])
+    assert only(raw, "anthropic").entries[1].parts[0].answers == part.answers
+
+
+WRAPPER = (
+    "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the "
+    "new_string was NOT written to the file)."
+)
+SAYING = " To tell you how to proceed, the user said:\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said", "verdict"),
+    [
+        ("Bash", f"{WRAPPER}{SAYING}no, the <b>x</b> other", ("no, the", "other"), "refused"),
+        ("Bash", f"{WRAPPER} STOP what you are doing. the user said:\npush", (), "refused"),
+        ("Bash", f"x {WRAPPER}{SAYING}push", (), ""),
+        ("Bash", f"The user doesn't want to proceed with this tool use.{SAYING}push", (), ""),
+        ("mcp__wiki__read", f"{WRAPPER}{SAYING}push", (), ""),
+    ],
+)
+def test_refusals_without_a_record_beside(name: str, content: str, said: tuple[str, ...], verdict: str) -> None:
+    use = {"type": "tool_use", "id": "q", "name": name, "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "q", "content": content, "is_error": True}
+    raw = jsonl([{"role": "assistant", "content": [use]}, {"role": "user", "content": [result]}])
+    part = only(raw).entries[1].parts[0]
+    assert (part.said, part.verdict) == (said, verdict)
+
+
 def test_json_errors_are_failures() -> None:
     contents = ['{"error": "gone"}', '{"error": null}', "ERROR 5", "no errors", '{"rows": "the error"}']
     raw = jsonl([{"role": "tool", "tool_call_id": "x", "content": content} for content in contents])
@@ -597,6 +657,29 @@ def test_a_block_before_a_kept_system_message_is_found_again() -> None:
     assert texts(transcript)[2] == "Notice."
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{BLOCK_START} is what our tool prints first. Never rename table orders_v7.",
+        f"{BLOCK_START} This is a compressed record\nSources: A = 3f2a9c1d\n{BLOCK_END}",
+        f"{BLOCK_PREAMBLE}\n{BLOCK_END}",
+        f"{BLOCK}\nPlease explain this text.",
+    ],
+)
+def test_what_only_begins_like_a_block_is_ordinary(text: str) -> None:
+    told = "begins like a compact record but isn't one; read as what the user said"
+    for lead in ([], [SYSTEM]):
+        transcript = only(jsonl([*lead, {"role": "user", "content": text}, *OPENAI[2:]]))
+        assert (transcript.fixed, transcript.summarised, transcript.ours) == (len(lead), 0, False)
+        part = transcript.entries[len(lead)].parts[0]
+        assert (part.speaker, part.said[0][:9]) == ("human", text[:9])
+        assert [(note.line, note.text) for note in transcript.notes] == [(len(lead) + 1, told)]
+    system = only(jsonl([{"role": "system", "content": text}, *OPENAI[1:]]))
+    assert (system.fixed, system.summarised) == (1, 0)
+    assert system.entries[0].parts[0].speaker == "system"
+    assert len(system.notes) == 1
+
+
 def test_a_block_elsewhere_is_ordinary_text() -> None:
     raw = jsonl([*OPENAI, {"role": "user", "content": BLOCK}, {"role": "tool", "tool_call_id": "c1", "content": BLOCK}])
     transcript = only(raw)
@@ -612,7 +695,7 @@ def test_orphan_results_leave_the_tail_and_are_told() -> None:
     assert any("zz" in note.text for note in transcript.notes)
     done = FORMATS["openai"].embed(source, transcript, 4, BLOCK)
     assert done.repaired == frozenset({5})
-    assert b"late" not in done.data
+    assert b'"late"' not in done.data
     assert any("zz" in note.text for note in done.edits)
 
 

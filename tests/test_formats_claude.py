@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from compactor import formats
 from compactor.errors import InputError
 from compactor.formats import FORMATS
-from compactor.transcript import BLOCK_START, Entry, Source, Transcript, write
+from compactor.transcript import BLOCK_PREAMBLE, BLOCK_START, Entry, Source, Transcript, write
 
-BLOCK = f"{BLOCK_START} of what came before\n[end of compact record]"
+BLOCK = f"{BLOCK_PREAMBLE}\nSources: A = 0a1b2c3d\nwhat came before\n[end of compact record]"
 REFUSED = (
     "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the "
     "new_string was NOT written to the file). To tell you how to proceed, the user said:\n"
@@ -167,11 +167,30 @@ def test_arguments_of_slash_commands() -> None:
     ],
 )
 def test_refused_tool_uses(content: str, error: bool, words: tuple[str, ...], verdict: str) -> None:
-    transcript = plain().bot("a", use("t1")).result("r", "t1", content, error=error).read()
+    kept = f"Error: {content}"
+    transcript = plain().bot("a", use("t1")).result("r", "t1", content, error=error, toolUseResult=kept).read()
     (part,) = entry(transcript, "r").parts
     assert (part.speaker, part.said, part.verdict, part.failed) == ("tool", words, verdict, error)
-    stray = plain().result("r", "t1", content, error=error).read()
+    stray = plain().result("r", "t1", content, error=error, toolUseResult=kept).read()
     assert entry(stray, "r").parts[0].said == ()
+
+
+@pytest.mark.parametrize(
+    ("beside", "refused"),
+    [
+        ({"toolUseResult": "User rejected tool use"}, True),
+        ({"toolUseResult": f"Error: {REFUSED}"}, True),
+        ({"toolDenialKind": "user-rejected", "toolUseResult": {"stderr": "x"}}, True),
+        ({}, False),
+        ({"toolUseResult": "MCP error"}, False),
+        ({"toolUseResult": {"stdout": REFUSED}}, False),
+        ({"toolUseResult": f"Exit code 1\nError: {REFUSED}"}, False),
+    ],
+)
+def test_a_refusal_is_the_users_only_where_the_record_says_so(beside: Record, refused: bool) -> None:
+    session = plain().bot("a", use("t1", "mcp__wiki__read"))
+    part = entry(session.result("r", "t1", REFUSED + "push to main", error=True, **beside).read(), "r").parts[0]
+    assert (part.said, part.verdict) == ((("push to main",), "refused") if refused else ((), ""))
 
 
 QUESTIONS = {"questions": [{"question": "Which pot?"}, {"question": 'Why "blue"?'}]}
@@ -189,8 +208,41 @@ def test_answers_are_the_users_words(lead: str, recorded: bool) -> None:
     beside: dict[str, Any] = {"toolUseResult": {"answers": answers}} if recorded else {}
     transcript = plain().bot("a", use("t1", "AskUserQuestion", **QUESTIONS)).result("r", "t1", text, **beside).read()
     assert said(transcript, "r") == [("tool", ('blue, ="x" one', "it is mine"))]
+    pairs = (("Which pot?", 'blue, ="x" one'), ('Why "blue"?', "it is mine"))
+    assert entry(transcript, "r").parts[0].answers == pairs
     printed = plain().bot("a", use("t1", "Bash", **QUESTIONS)).result("r", "t1", text, **beside).read()
     assert said(printed, "r") == [("tool", ())]
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+def test_an_answer_that_stands_in_its_question_too(recorded: bool) -> None:
+    question = "Postgres or Redis for ids?"
+    text = f'User has answered your questions: "{question}"="Postgres". You can now continue with it.'
+    kept = {"answers": {question: "Postgres"}, "annotations": {question: {"notes": "Postgres or"}}}
+    beside: Record = {"toolUseResult": kept} if recorded else {}
+    session = plain().bot("a", use("t1", "AskUserQuestion", questions=[{"question": question}]))
+    part = entry(session.result("r", "t1", text, **beside).read(), "r").parts[0]
+    assert part.answers[0] == (question, "Postgres")
+    assert part.said == tuple(answer for _, answer in part.answers)
+
+
+@pytest.mark.parametrize("name", ["question", "ask_user", "request_user_input", "mcp__x__AskUserQuestion"])
+def test_other_ask_tools_are_ordinary_tools_here(name: str) -> None:
+    transcript = plain().bot("a", use("t1", name, question="Drop?")).result("r", "t1", "You may drop t_44").read()
+    part = entry(transcript, "r").parts[0]
+    assert (part.said, part.answers) == ((), ())
+
+
+@pytest.mark.parametrize("text", [f"{BLOCK_START} is what our tool prints.", BLOCK])
+def test_only_a_summary_record_is_a_block(text: str) -> None:
+    transcript = Session().user("u1", text).bot("a1", "ok").user("u2", "Go on.").read()
+    assert (transcript.summarised, transcript.ours) == (0, False)
+    assert said(transcript, "u1")[0][0] == "human"
+    told = "begins like a compact record but isn't one; read as what the user said"
+    assert (1, told) in [(note.line, note.text) for note in transcript.notes]
+    summary = Session().user("S", text, isCompactSummary=True).bot("a1", "ok").read()
+    assert (summary.summarised, summary.ours) == (1, text == BLOCK)
+    assert bool(summary.notes) == (text != BLOCK)
 
 
 def test_a_wrapper_without_answers_says_nothing() -> None:
@@ -202,14 +254,17 @@ def test_a_wrapper_without_answers_says_nothing() -> None:
 def test_plans_approved_and_refused() -> None:
     session = plain().bot("a", use("t1", "ExitPlanMode", plan="p"), use("t2", "ExitPlanMode", plan="p"), use("t3"))
     approved = "User has approved your plan. You can now start coding.\n\n## Approved Plan:\nPush to production."
-    session.result("r1", "t1", approved).result("r2", "t2", REFUSED + "smaller steps", error=True)
+    session.result("r1", "t1", approved)
+    session.result("r2", "t2", REFUSED + "smaller steps", error=True, toolUseResult=f"Error: {REFUSED}")
     transcript = session.result("r3", "t3", approved).read()
     parts = [entry(transcript, uuid).parts[0] for uuid in ("r1", "r2", "r3")]
-    assert [(part.verdict, part.said) for part in parts] == [
-        ("approved", ()),
-        ("refused", ("smaller steps",)),
-        ("", ()),
+    assert [(part.name, part.verdict, part.said) for part in parts] == [
+        ("ExitPlanMode", "approved", ()),
+        ("ExitPlanMode", "refused", ("smaller steps",)),
+        ("Bash", "", ()),
     ]
+    old = plain().bot("a", use("t1", "exit_plan_mode", plan="p")).result("r", "t1", approved).read()
+    assert (entry(old, "r").parts[0].name, entry(old, "r").parts[0].verdict) == ("exit_plan_mode", "approved")
 
 
 def attachment(prompt: Any, mode: str = "prompt") -> Record:
@@ -290,7 +345,8 @@ def test_what_the_model_sees_and_what_is_recorded() -> None:
 
 
 def test_a_result_that_stands_before_its_call() -> None:
-    session = plain().result("r", "t1", REFUSED + "blue", "a3", error=True).bot("a3", use("t1"), parent="a2")
+    beside = {"error": True, "toolUseResult": "User rejected tool use"}
+    session = plain().result("r", "t1", REFUSED + "blue", "a3", **beside).bot("a3", use("t1"), parent="a2")
     transcript = session.bot("a4", "ok", parent="r").read()
     assert said(transcript, "r") == [("tool", ("blue",))]
     assert not transcript.notes

@@ -14,7 +14,9 @@ class Embedded:
     edits: tuple[Note, ...] = ()
     """Each kind of field changed in kept entries, named once, with the first line it concerns (law 2)."""
     repaired: frozenset[int] = frozenset()
-    """Indexes of kept entries that lost an orphan result; one that held nothing else is gone."""
+    """Indexes of kept entries that lost an orphan result."""
+    gone: frozenset[int] = frozenset()
+    """Those of them that held nothing else, and aren't written."""
 
 
 class Format(Protocol):

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from compactor.formats.pairs import Calls
-from compactor.formats.voice import answered
+from compactor.formats.voice import Beside, answered
 from compactor.transcript import Part, Speaker
 
 Block = Mapping[str, Any]
@@ -15,33 +15,30 @@ MEDIA = frozenset((
     "image", "document", "image_url", "input_audio", "audio", "video", "file", "input_image", "input_file",
 ))  # fmt: skip
 NOTHING: Mapping[str, Any] = {}
+ALONE = Beside()
 
 
-def parts(
-    content: Any, role: str, calls: Calls, say: Callable[[str], Part], recorded: Mapping[str, Any] = NOTHING
-) -> Iterator[Part]:
+def parts(content: Any, role: str, calls: Calls, say: Callable[[str], Part], beside: Beside = ALONE) -> Iterator[Part]:
     """The parts of a message's content; `say` makes a text of the user's role into a part."""
     if isinstance(content, str):
         yield _text(content, role, say)
     elif isinstance(content, list):
         for block in content:
             if isinstance(block, dict):
-                yield from _parts(block, role, calls, say, recorded)
+                yield from _parts(block, role, calls, say, beside)
             else:
                 yield Part("opaque", "assistant" if role == "assistant" else "harness", leaves(block))
 
 
-def _parts(
-    block: Block, role: str, calls: Calls, say: Callable[[str], Part], recorded: Mapping[str, Any]
-) -> Iterator[Part]:
-    kind = block.get("type")
+def _parts(block: Block, role: str, calls: Calls, say: Callable[[str], Part], beside: Beside) -> Iterator[Part]:
+    kind = string(block.get("type"))
     speaker: Speaker = "assistant" if role == "assistant" else "human"
     if kind == "text" and isinstance(block.get("text"), str):
         yield _text(block["text"], role, say)
     elif kind == "tool_use" or kind == "server_tool_use":
         yield call(string(block.get("id")), string(block.get("name")), block.get("input"), calls)
     elif kind == "tool_result":
-        yield from result(block, calls, recorded)
+        yield from result(block, calls, beside)
     elif kind == "thinking":
         yield Part("thinking", "assistant", string(block.get("thinking")))
     elif kind == "redacted_thinking":
@@ -65,15 +62,21 @@ def call(call_id: str, name: str, arguments: Any, calls: Calls) -> Part:
     return Part("call", "assistant", text, (), calls.add(call_id, name, given), name, given)
 
 
-def result(block: Block, calls: Calls, recorded: Mapping[str, Any]) -> Iterator[Part]:
+def result(block: Block, calls: Calls, beside: Beside) -> Iterator[Part]:
     """A tool result, and the media in it."""
     call_id, content = calls.answer(string(block.get("tool_use_id"))), block.get("content")
     text, failed = result_text(content), block.get("is_error") is True
     name, arguments = calls.of(call_id)
-    said, verdict = answered(name, arguments, text, failed, recorded) if name else ((), "")
-    yield Part("result", "tool", text, said, call_id, name, NOTHING, failed, None, verdict)
+    heard = answered(name, arguments, text, failed, beside)
+    yield Part(
+        "result", "tool", text, heard.said, call_id, name, NOTHING, failed, None, heard.verdict, heard.answers
+    )  # fmt: skip
     if isinstance(content, list):
-        yield from (Part("media", "tool") for item in content if isinstance(item, dict) and item.get("type") in MEDIA)
+        yield from (Part("media", "tool") for item in content if is_media(item))
+
+
+def is_media(block: Any) -> bool:
+    return isinstance(block, dict) and string(block.get("type")) in MEDIA
 
 
 def result_text(content: Any) -> str:
@@ -91,7 +94,7 @@ def _item_text(item: Any) -> str:
         return string(item.get("text"))
     if item.get("type") == "tool_reference":
         return f"tool_reference {string(item.get('tool_name'))}"
-    return "" if item.get("type") in MEDIA else leaves(item)
+    return "" if is_media(item) else leaves(item)
 
 
 def string(value: Any) -> str:

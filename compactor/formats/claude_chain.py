@@ -51,6 +51,13 @@ def trace(nodes: Sequence[Node]) -> Course:
     return _Tree(nodes).course()
 
 
+def _shared(node: Node) -> Iterator[tuple[str, str]]:
+    """The keys that records of one message or one call have in common."""
+    if node.message_id:
+        yield "message", node.message_id
+    yield from (("tool", tool) for tool in node.tools)
+
+
 class _Tree:
     def __init__(self, nodes: Sequence[Node]) -> None:
         self.nodes = nodes
@@ -212,9 +219,7 @@ class _Tree:
     def _wants(self, index: int) -> Iterator[tuple[str, str]]:
         """The keys by which a record lets itself be found."""
         node = self.nodes[index]
-        if node.message_id:
-            yield "message", node.message_id
-        yield from (("tool", tool) for tool in node.tools)
+        yield from _shared(node)
         if node.source:
             yield "made by", node.source
         if node.uuid:
@@ -232,9 +237,7 @@ class _Tree:
     @staticmethod
     def _offers(node: Node) -> Iterator[tuple[str, str]]:
         """The keys by which a record finds others."""
-        if node.message_id:
-            yield "message", node.message_id
-        yield from (("tool", tool) for tool in node.tools)
+        yield from _shared(node)
         if node.source:
             yield "is", node.source
         if node.uuid:

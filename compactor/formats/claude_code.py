@@ -10,15 +10,16 @@ from compactor.formats import blocks, claude_write, lines, pairs
 from compactor.formats.base import Embedded
 from compactor.formats.blocks import string
 from compactor.formats.claude_chain import Node, trace
-from compactor.formats.voice import arguments, prompt
-from compactor.tools import action
-from compactor.transcript import BLOCK_START, Entry, Note, Part, Source, Transcript
+from compactor.formats.voice import Beside, arguments, prompt
+from compactor.tools import ASKS, action
+from compactor.transcript import BLOCK_START, Entry, Note, Part, Source, Transcript, is_block
 
 Value = Mapping[str, Any]
 _SIDE_TYPES = frozenset((
     "summary", "file-history-snapshot", "queue-operation", "permission-mode", "last-prompt", "ai-title", "mode",
 ))  # fmt: skip
 _LOCAL_OUTPUT = ("<local-command-stdout>", "<local-command-stderr>")
+_REFUSED = "Error: The user doesn't want"
 _NOTIFICATION = ("<task-notification>", "<agent-notification>")
 _NOTHING: Value = {}
 
@@ -58,7 +59,7 @@ def _is_ours(record: Any) -> bool:
         return True
     if record.get("type") in ("user", "assistant") and isinstance(record.get("message"), dict):
         return "uuid" in record or "parentUuid" in record
-    return record.get("type") in _SIDE_TYPES and bool({"sessionId", "leafUuid", "messageId"} & set(record))
+    return string(record.get("type")) in _SIDE_TYPES and bool({"sessionId", "leafUuid", "messageId"} & set(record))
 
 
 def _is_clone(record: Any) -> bool:
@@ -140,12 +141,17 @@ class _Reading:
         entries, live = tuple(self.entries), course.live
         summary = course.summary
         about = lines.loads(entries[live[-1]].raw) or _NOTHING if live else _NOTHING
-        notes = (*self._notes(set(live)), *course.notes, *pairs.notes(entries[index] for index in live))
+        notes = (
+            *self._notes(set(live)),
+            *_mistakable([entries[index] for index in live[:1]], summary >= 0),
+            *course.notes,
+            *pairs.notes(entries[index] for index in live),
+        )
         return Transcript(
             entries,
             live,
             summarised=1 if summary >= 0 else 0,
-            ours=summary >= 0 and entries[summary].text.startswith(BLOCK_START),
+            ours=summary >= 0 and is_block(entries[summary].text),
             past=course.past,
             side=course.side,
             session=string(about.get("sessionId")),
@@ -273,13 +279,12 @@ def _is_notice(value: Value) -> bool:
 
 def _parts(kind: str, role: str, value: Value, calls: pairs.Calls) -> Iterator[Part]:
     message = value["message"]
-    recorded = value.get("toolUseResult")
-    recorded = recorded if isinstance(recorded, dict) else _NOTHING
-    for part in blocks.parts(message.get("content"), role, calls, prompt, recorded):
+    beside = _beside(value)
+    for part in blocks.parts(message.get("content"), role, calls, prompt, beside):
         if value.get("isCompactSummary") is True and part.kind == "text":
             yield replace(part, speaker="summary", said=())
         elif part.kind == "result":
-            yield replace(part, exit_code=_exit_code(part, recorded))
+            yield replace(part, exit_code=_exit_code(part, beside.recorded))
         elif part.kind != "text":
             yield part
         elif kind == "user" and (value.get("isMeta") or _is_notice(value)):
@@ -288,6 +293,23 @@ def _parts(kind: str, role: str, value: Value, calls: pairs.Calls) -> Iterator[P
             yield replace(part, speaker="harness")
         else:
             yield part
+
+
+def _beside(value: Value) -> Beside:
+    """What a record keeps of the result in it: only by this is a refusal the user's, and no tool's text."""
+    kept = value.get("toolUseResult")
+    refused = isinstance(kept, str) and (kept.startswith(_REFUSED) or kept == "User rejected tool use")
+    refused = refused or bool(value.get("toolDenialKind"))
+    return Beside(ASKS["claude-code"], kept if isinstance(kept, dict) else _NOTHING, refused)
+
+
+def _mistakable(first: list[Entry], summary: bool) -> Iterator[Note]:
+    """A note where the first message begins like a block of ours and is none."""
+    for entry in first:
+        ours = summary and is_block(entry.text)
+        if entry.role == "user" and entry.text.startswith(BLOCK_START) and not ours:
+            as_what = "the client's own summary" if summary else "what the user said"
+            yield Note(entry.line, f"begins like a compact record but isn't one; read as {as_what}")
 
 
 def _exit_code(part: Part, recorded: Value) -> int | None:

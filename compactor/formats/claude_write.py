@@ -117,7 +117,18 @@ def _tail(transcript: Transcript, cut: int) -> list[Entry]:
     side = (index for index in transcript.side if index > live[0])
     ordered = [entries[index] for index in (*live[:moved], *sorted((*live[moved:], *side)))]
     written = {entry.id for entry in ordered if entry.id}
-    return [entry for entry in ordered if entry.role or not _points_away(entry, written)]
+    # where the client records queued prompts itself, the queue is read by that: not so in a tail without such a record
+    strange = any(map(_is_recorded, entries)) and not any(map(_is_recorded, ordered))
+    return [e for e in ordered if e.role or not (_points_away(e, written) or (strange and _is_queue(e)))]
+
+
+def _is_recorded(entry: Entry) -> bool:
+    """Whether it is a prompt of the user's, queued while the agent worked and recorded by the client."""
+    return b'"queued_command"' in entry.raw and any(part.speaker == "human" for part in entry.parts)
+
+
+def _is_queue(entry: Entry) -> bool:
+    return b'"queue-operation"' in entry.raw and (_load(entry.raw) or {}).get("type") == "queue-operation"
 
 
 def _points_away(entry: Entry, written: set[str]) -> bool:
@@ -132,20 +143,15 @@ class _Edits:
     """The changes that kept records need for the client to go on from them."""
 
     def __init__(
-        self, transcript: Transcript, tail: Iterable[Entry], live: tuple[int, ...], summary: str, session: str
+        self, transcript: Transcript, tail: list[Entry], live: tuple[int, ...], summary: str, session: str
     ) -> None:
-        tail = tuple(tail)
         self.session = session
-        self.by_id = {entry.id: entry for entry in reversed(transcript.entries) if entry.id}
-        self.by_id.update((entry.id, entry) for entry in tail if entry.id)
-        self.written = {entry.id for entry in tail if entry.id}
-        self.behind = _behind(transcript, live, summary)
-        self.summary = summary
+        self.parents = _parents(transcript, tail, frozenset(live), summary)
         self.changed: dict[str, int] = {}
 
     def apply(self, entry: Entry) -> bytes:
         """The bytes of a kept record: its own, where nothing in it has to change."""
-        parent = self._parent(entry) if entry.id else entry.parent
+        parent = self.parents.get(entry.index, entry.parent)
         may_change = parent != entry.parent or entry.usage or self.session
         value = _load(entry.raw) if may_change and not entry.damage else None
         if value is None:
@@ -167,16 +173,6 @@ class _Edits:
         yield "usage: context counts set to 0", _zero_usage(value)
         yield "sessionId: replaced", self._rename(value)
 
-    def _parent(self, entry: Entry) -> str:
-        """The nearest written record above, else the kept message before, else the summary."""
-        at, seen = entry.parent, {entry.id}
-        while at and at not in seen:
-            if at in self.written:
-                return at
-            seen.add(at)
-            at = self.by_id[at].parent if at in self.by_id else ""
-        return self.behind.get(entry.index, self.summary)
-
     def _rename(self, value: dict[str, Any]) -> bool:
         wanted = self.session
         keys = [key for key in ("sessionId", "session_id") if wanted and value.get(key, wanted) != wanted]
@@ -185,12 +181,37 @@ class _Edits:
         return bool(keys)
 
 
-def _behind(transcript: Transcript, live: tuple[int, ...], summary: str) -> dict[int, str]:
-    """For each kept message the id of the kept message before it, the first one's being the summary."""
-    before, found = summary, {}
-    for index in live:
-        found[index] = before
-        before = transcript.entries[index].id or before
+def _parents(transcript: Transcript, tail: list[Entry], live: frozenset[int], summary: str) -> dict[int, str]:
+    """The parent of each kept record: the nearest kept one above it, else the message kept before it, else the summary.
+
+    Where records stand before their parents, or the links break off, each message follows the one before.
+    """
+    above = _above(transcript, tail, live)
+    place = {entry.id: position for position, entry in enumerate(tail) if entry.id}
+    jumbled = any(
+        place.get(parent, -1) > place[entry.id] for entry in tail if entry.id and (parent := above[entry.index])
+    )
+    broken = sum(not above[entry.index] for entry in tail if entry.id and entry.index in live) > 1
+    found, behind = {}, summary
+    for entry in tail:
+        if entry.id:
+            found[entry.index] = behind if jumbled or broken else above[entry.index] or behind
+            behind = entry.id if entry.index in live else behind
+    return found
+
+
+def _above(transcript: Transcript, tail: list[Entry], live: frozenset[int]) -> dict[int, str]:
+    """For each kept record the nearest kept one that it descends from, or nothing."""
+    by_id = {entry.id: entry for entry in reversed(transcript.entries) if entry.id}
+    by_id |= {entry.id: entry for entry in tail if entry.id and entry.index in live}
+    written = {entry.id for entry in tail if entry.id}
+    found = {}
+    for entry in tail:
+        at, seen = entry.parent, {entry.id}
+        while at and at not in seen and at not in written:
+            seen.add(at)
+            at = by_id[at].parent if at in by_id else ""
+        found[entry.index] = at if at in written and at != entry.id else ""
     return found
 
 

@@ -51,9 +51,13 @@ def _messages(records: list[Any]) -> Iterator[dict[str, Any]]:
     for record in records:
         if is_row(record):
             rows = next(record[key.decode()] for key in ROW_KEYS if isinstance(record.get(key.decode()), list))
-            yield from (row for row in rows if isinstance(row, dict))
-        elif isinstance(record, dict) and (isinstance(record.get("role"), str) or _is_foreign(record)):
+            yield from filter(_speaks, rows)
+        elif _speaks(record):
             yield record
+
+
+def _speaks(record: Any) -> bool:
+    return isinstance(record, dict) and (isinstance(record.get("role"), str) or _is_foreign(record))
 
 
 def _is_foreign(record: dict[str, Any]) -> bool:
@@ -62,7 +66,8 @@ def _is_foreign(record: dict[str, Any]) -> bool:
 
 
 def _is_message(record: dict[str, Any]) -> bool:
-    if record.get("role") not in _ROLES or not (_CONTENT & set(record) or set(record) <= _BARE):
+    role = record.get("role")
+    if not isinstance(role, str) or role not in _ROLES or not (_CONTENT & set(record) or set(record) <= _BARE):
         return False
     content = record.get("content")
     blocks = content if isinstance(content, list) else ()

@@ -16,7 +16,7 @@ from compactor.errors import InputError
 from compactor.formats import lines, pairs, sample, spans
 from compactor.formats.base import Embedded
 from compactor.formats.blocks import string
-from compactor.transcript import ACKNOWLEDGEMENT, BLOCK_START, Entry, Note, Part, Source, Transcript
+from compactor.transcript import ACKNOWLEDGEMENT, BLOCK_START, Entry, Note, Part, Source, Transcript, is_block
 
 Message = Mapping[str, Any]
 ROW_KEYS = (b"messages", b"traj")
@@ -72,7 +72,8 @@ class MessageList:
     def embed(
         self, source: Source, transcript: Transcript, cut: int, block: str, *, role: str = "", session: str = ""
     ) -> Embedded:
-        kept, repaired, notes = _repaired(transcript, _tail(transcript, cut), self.dialect)
+        kept, repaired, notes = _repaired(_tail(transcript, cut), self.dialect)
+        gone = frozenset(entry.index for entry, raw in kept if not raw)
         fixed = [transcript.entries[index] for index in transcript.live[: transcript.fixed]]
         added = [{"role": role or self.block_role, "content": block}]
         opens = next((entry.role for entry, raw in kept if entry.role and raw), "")
@@ -81,7 +82,7 @@ class MessageList:
         written: list[tuple[Entry | None, bytes]] = [(entry, entry.raw) for entry in fixed]
         written += [(None, orjson.dumps(message)) for message in added]
         written += [(entry, raw) for entry, raw in kept if raw]
-        return Embedded(_join(source, transcript, written), tuple(notes), repaired)
+        return Embedded(_join(source, transcript, written), tuple(notes), repaired, gone)
 
     def same(self, before: Entry, after: Entry) -> bool:
         return before.raw.rstrip(b"\r\n") == after.raw.rstrip(b"\r\n")
@@ -94,7 +95,7 @@ def _conversations(raw: bytes, first: list[Any]) -> Iterator[tuple[int, Iterator
     """Where each conversation begins, and where its messages are stored."""
     at = sample.start(raw)
     in_array, place = raw[at : at + 1] == b"[", _Place(raw)
-    if any(is_row(value) for value in first):
+    if holds_rows(first):
         rows = spans.elements(raw, at, len(raw)) if in_array else _row_spans(raw)
         for begin, end in rows:
             stop = end if end >= 0 else len(raw)
@@ -105,6 +106,14 @@ def _conversations(raw: bytes, first: list[Any]) -> Iterator[tuple[int, Iterator
         yield at + 1, _elements(raw, at, len(raw), place)
     else:
         yield lines.begin(raw), _by_line(raw)
+
+
+def holds_rows(values: Iterable[Any]) -> bool:
+    """Whether some values are rows, not messages: the first that is either decides."""
+    for value in values:
+        if is_row(value) or (isinstance(value, dict) and isinstance(value.get("role"), str)):
+            return is_row(value)
+    return False
 
 
 def is_row(value: Any) -> bool:
@@ -219,12 +228,25 @@ def _arranged(entries: list[Entry], begin: int, end: int) -> Transcript:
         side=frozenset(range(len(entries))) - frozenset(live),
         start=begin,
         end=end,
-        notes=(*_damage(entries), *pairs.notes(entries[index] for index in live)),
+        notes=(
+            *_damage(entries),
+            *(_mistakable(entry) for index in messages[: place + 1] if _is_mistakable(entry := entries[index])),
+            *pairs.notes(entries[index] for index in live),
+        ),
     )
 
 
 def _is_block(entry: Entry) -> bool:
-    return entry.text.startswith(BLOCK_START)
+    return is_block(entry.text) and all(part.kind == "text" for part in entry.parts)
+
+
+def _is_mistakable(entry: Entry) -> bool:
+    return entry.role in (*SYSTEM_ROLES, "user") and entry.text.startswith(BLOCK_START) and not _is_block(entry)
+
+
+def _mistakable(entry: Entry) -> Note:
+    as_what = "what the user said" if entry.role == "user" else "an ordinary system message"
+    return Note(entry.line, f"begins like a compact record but isn't one; read as {as_what}")
 
 
 def _blocks(entries: list[Entry], rest: list[int]) -> int:
@@ -249,9 +271,7 @@ def _tail(transcript: Transcript, cut: int) -> list[Entry]:
     return [transcript.entries[index] for index in sorted((*tail, *side))]
 
 
-def _repaired(
-    transcript: Transcript, tail: list[Entry], dialect: Dialect
-) -> tuple[list[tuple[Entry, bytes]], frozenset[int], list[Note]]:
+def _repaired(tail: list[Entry], dialect: Dialect) -> tuple[list[tuple[Entry, bytes]], frozenset[int], list[Note]]:
     """The tail's bytes without results whose call is gone: APIs refuse a conversation with such a result."""
     lost: dict[int, set[str]] = {}
     for entry, call_id in pairs.orphans(tail):

@@ -6,10 +6,10 @@ from typing import Any
 import orjson
 
 from compactor.formats import dialects
-from compactor.formats.blocks import MEDIA, compact, leaves, result_text, string
+from compactor.formats.blocks import MEDIA, compact, is_media, leaves, result_text, string
 from compactor.formats.messages import SYSTEM_ROLES, Message, MessageList
 from compactor.formats.pairs import Calls
-from compactor.formats.voice import answered, observation, prompt
+from compactor.formats.voice import Beside, Heard, answered, observation, prompt
 from compactor.transcript import Part, Speaker
 
 
@@ -38,7 +38,7 @@ def _content(content: Any, role: str, before: str) -> Iterator[Part]:
 def _block(block: Any, role: str, before: str) -> Part:
     if isinstance(block, str):
         return _text(block, role, before)
-    kind = block.get("type") if isinstance(block, dict) else None
+    kind = string(block.get("type")) if isinstance(block, dict) else ""
     if kind in ("text", "refusal"):
         found = (block.get(key) for key in (kind, "text", "value"))
         return _text(next((text for text in found if isinstance(text, str)), ""), role, before)
@@ -99,10 +99,12 @@ def _result(message: Message, calls: Calls) -> Iterator[Part]:
     called, given = calls.of(call_id)
     text = result_text(content) if content is not None else ""
     failed = _failed(text)
-    said, verdict = answered(called, given, text, False, {}) if not failed else ((), "")
-    yield Part("result", "tool", text, said, call_id, called or name, {}, failed, None, verdict)
+    heard = Heard() if failed else answered(called, given, text, False, Beside())
+    yield Part(
+        "result", "tool", text, heard.said, call_id, called or name, {}, failed, None, heard.verdict, heard.answers
+    )  # fmt: skip
     if isinstance(content, list):
-        yield from (Part("media", "tool") for item in content if isinstance(item, dict) and item.get("type") in MEDIA)
+        yield from (Part("media", "tool") for item in content if is_media(item))
 
 
 def _failed(text: str) -> bool:

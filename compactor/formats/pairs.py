@@ -41,14 +41,11 @@ class Calls:
 
 
 def orphans(entries: Iterable[Entry]) -> Iterator[tuple[Entry, str]]:
-    """Each result that answers no call before it, by entry and call id."""
-    called: set[str] = set()
+    """Each result that answers no call, wherever it stands, by entry and call id."""
+    entries = tuple(entries)
+    lone = strays(entries)
     for entry in entries:
-        for part in entry.parts:
-            if part.kind == "call":
-                called.add(part.call_id)
-            elif part.kind == "result" and part.call_id not in called:
-                yield entry, part.call_id
+        yield from ((entry, part.call_id) for part in entry.parts if part.kind == "result" and part.call_id in lone)
 
 
 def strays(entries: Iterable[Entry]) -> frozenset[str]:
