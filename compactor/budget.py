@@ -50,20 +50,13 @@ def fit(snapshot: Snapshot, limit: int, size: Size, worth: Worth, newest: str, r
         over = tokens - limit
         while victim:
             gone.add((victim[0], victim[1].id))
-            over -= size(line_of(victim[0], victim[1], _Bare())) + 1
+            over -= size(line_of(*victim)) + 1
             victim = next(queue, None) if over > 0 else None
         snapshot = snapshot.map(
             lambda name, item: item.model_copy(update={"shown": (name, item.id) not in gone}),
         )
         tokens = measure(snapshot, short)
     return Fitted(snapshot, short, tokens, tokens > limit)
-
-
-class _Bare(dict[str, str]):
-    """Letters for measuring one line: every source is the newest."""
-
-    def __missing__(self, key: str) -> str:
-        return ""
 
 
 def _hiding_order(snapshot: Snapshot, worth: Worth) -> Iterator[tuple[str, Item]]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from compactor import words
 from compactor.identifiers import identifiers, plain_words
-from compactor.ledger import LOOKS, Command, File, Ledger, Line, Turn
+from compactor.ledger import BROKEN, LOOKS, Command, File, Ledger, Line, Turn
 from compactor.render import shown_text
 from compactor.snapshot import Artifact, Completed, Decision, Fact, Item, OpenLoop, Rejection, Risk
 
@@ -92,6 +92,9 @@ def telling(ledger: Ledger) -> Iterator[Candidate]:
         yield from _outcome(turn)
     for command in ledger.commands:
         yield from _milestone(command)
+    for act in ledger.acts:
+        deed = Completed(text=act.text, proof=act.result, evidence=(act.ref, act.result), basis="observed")
+        yield _candidate("completed", deed, 2.0, act.position, FINISHED)
     for refusal in ledger.refusals:
         refused = Rejection(text=words.clip(refusal.text, 160), why="the user refused this tool use",
                             evidence=(refusal.call, refusal.ref), basis="observed")  # fmt: skip
@@ -180,7 +183,8 @@ def _milestone(command: Command) -> Iterator[Candidate]:
 def _worked(command: Command) -> Candidate:
     purpose = f" ({words.clip(command.purpose, 80)})" if command.purpose else ""
     told = f": {command.told}" if command.told else ""
-    text = f"`{one_line(command.text, 200)}`{purpose} worked{told}"
+    how = "ran" if BROKEN.search(command.told) else "worked"
+    text = f"`{one_line(command.text, 200)}`{purpose} {how}{told}"
     return _candidate("facts", Fact(text=text, evidence=(command.result,), basis="observed"), 1.0, command.position)
 
 

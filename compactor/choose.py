@@ -113,7 +113,7 @@ class _Bids:
         if k < len(self.pool):
             candidate = self.pool[k]
             if exact:
-                return self.choice.size(line_of(candidate.field, candidate.item, _Same())) + 4
+                return self.choice.size(line_of(candidate.field, candidate.item)) + 4
             return len(words_of(candidate.item)) / CHARACTERS_PER_TOKEN + LINE_OVERHEAD
         offer = self.lines[k - len(self.pool)]
         text = self.choice.size(offer.text) if exact else len(offer.text) / CHARACTERS_PER_TOKEN
@@ -135,10 +135,3 @@ def _opening(group: Group) -> float:
     if group.base:
         return len(words_of(group.base.item)) / CHARACTERS_PER_TOKEN + LINE_OVERHEAD + 8
     return len(group.about) / CHARACTERS_PER_TOKEN + LINE_OVERHEAD + 2
-
-
-class _Same(dict[str, str]):
-    """Letters for measuring one line."""
-
-    def __missing__(self, key: str) -> str:
-        return ""

@@ -5,63 +5,87 @@ snapshot already holds is joined with it. Folding the same update twice changes 
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from compactor.snapshot import FIELDS, TYPES, Artifact, Authority, Fact, Item, Snapshot, Update
 
 SINGLE = ("objective", "next_action")
 """Fields with at most one active item: a new one supersedes the one before."""
+REPEATED = 20
+"""Of what one update says over and over, so many of the first and of the last refs are kept."""
 EVIDENCE_KEPT = 3
 """Of the older evidence of a joined item so many of the oldest refs are kept; of the newer all its refs."""
 
 
 def fold(previous: Snapshot | None, update: Update) -> Snapshot:
     """The new snapshot. Ids named by the update that don't exist are passed over; `verify` reports what is missing."""
-    held = {name: list((previous or Snapshot()).of(name)) for name in FIELDS}
-    added: dict[str, str] = {}
-    for name in FIELDS:
-        new = list(_fresh(getattr(update.add, name)))
-        keys = [key(item) for item in held[name]] if new else []
-        for position, item in enumerate(new):
-            added[f"{name}[{position}]"] = _add(held[name], keys, name, item)
+    state = _State(previous or Snapshot())
+    added = {
+        f"{name}[{position}]": state.add(name, item)
+        for name in FIELDS
+        for position, item in enumerate(_fresh(getattr(update.add, name)))
+    }
     for closing in update.close:
-        _change(held, added.get(closing.id, closing.id), status="closed", change=closing.evidence)
+        state.end(added.get(closing.id, closing.id), status="closed", change=closing.evidence)
     for superseding in update.supersede:
         old, by = (added.get(name, name) for name in (superseding.id, superseding.by))
-        if by != old and _find(held, by):
-            _change(held, old, status="superseded", by=by, change=superseding.evidence)
-    return Snapshot.of_fields(held)
+        if by != old and by in state.places:
+            state.end(old, status="superseded", by=by, change=superseding.evidence)
+    return Snapshot.of_fields(state.held)
 
 
 def _fresh(items: Sequence[Item]) -> Iterator[Item]:
     """What an update adds, active whatever it says of itself; what it says twice has the evidence of both."""
-    refs: dict[str, list[str]] = {}
+    refs: dict[str, tuple[str, ...]] = {}
     for item in items:
-        refs.setdefault(key(item), []).extend(item.evidence)
+        both = tuple(dict.fromkeys((*refs.get(key(item), ()), *item.evidence)))
+        refs[key(item)] = both if len(both) <= 2 * REPEATED else (*both[:REPEATED], *both[-REPEATED:])
     for item in items:
-        evidence = tuple(dict.fromkeys(refs[key(item)]))
+        evidence = refs[key(item)]
         yield item.model_copy(update={"evidence": evidence, "status": "active", "by": "", "change": (), "shown": True})
 
 
-def _add(items: list[Item], keys: list[str], name: str, item: Item) -> str:
-    """Put an item among the others of its field, whose keys are given; the id it has from now on."""
-    wanted = key(item)
-    for position in [p for p, other in enumerate(keys) if other == wanted]:
-        other = items[position]
-        if other.status == "active":
-            items[position] = join(other, item)
-            return other.id
-        if set(item.evidence) <= set(other.evidence):
-            return other.id
-    new = item.model_copy(update={"id": next_id(items, TYPES[name].letter)})
-    if name in SINGLE:
-        for position, other in enumerate(items):
+class _State:
+    """The items held while a fold goes on, found by id and by key."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.held = {name: list(snapshot.of(name)) for name in FIELDS}
+        self.places = {item.id: (name, at) for name, items in self.held.items() for at, item in enumerate(items)}
+        self.numbers = {name: _last_number(items) for name, items in self.held.items()}
+        self.keys: dict[tuple[str, str], list[int]] = defaultdict(list)
+        for name, items in self.held.items():
+            for at, item in enumerate(items):
+                self.keys[name, key(item)].append(at)
+
+    def add(self, name: str, item: Item) -> str:
+        """Put an item among the others of its field, or join it with its like; the id it has from now on."""
+        items, places = self.held[name], self.keys[name, key(item)]
+        for at in places:
+            other = items[at]
             if other.status == "active":
-                gone = {"status": "superseded", "by": new.id, "change": item.evidence}
-                items[position] = other.model_copy(update=gone)
-    items.append(new)
-    keys.append(wanted)
-    return new.id
+                items[at] = join(other, item)
+                return other.id
+            if set(item.evidence) <= set(other.evidence):
+                return other.id
+        self.numbers[name] += 1
+        new = item.model_copy(update={"id": f"{TYPES[name].letter}{self.numbers[name]}"})
+        if name in SINGLE:
+            for other in tuple(items):
+                self.end(other.id, status="superseded", by=new.id, change=item.evidence)
+        self.places[new.id] = (name, len(items))
+        places.append(len(items))
+        items.append(new)
+        return new.id
+
+    def end(self, wanted: str, **changes: object) -> None:
+        """End an item, where it exists, is active, and there is evidence."""
+        if wanted not in self.places or not changes["change"]:
+            return
+        name, at = self.places[wanted]
+        item = self.held[name][at]
+        if item.status == "active":
+            self.held[name][at] = item.model_copy(update=changes)
 
 
 def key(item: Item) -> str:
@@ -77,8 +101,11 @@ def key(item: Item) -> str:
 def join(old: Item, new: Item) -> Item:
     """One item out of two with the same key: the newer words, the older id, evidence of both.
 
-    What the newer leaves open (a reason, a proof, an approval) stays as the older had it.
+    What the newer leaves open (a reason, a proof, an approval) stays as the older had it; to look at a file again
+    changes nothing about it.
     """
+    if isinstance(old, Artifact) and isinstance(new, Artifact) and new.state == "read" and old.state != "deleted":
+        return old.model_copy(update={"evidence": merged(old.evidence, new.evidence), "shown": True})
     kept = {name: value for name, value in old if name not in Item.model_fields and value and not getattr(new, name)}
     return new.model_copy(update={**kept, "id": old.id, "evidence": merged(old.evidence, new.evidence)})
 
@@ -89,19 +116,9 @@ def merged(old: Sequence[str], new: Sequence[str]) -> tuple[str, ...]:
 
 
 def next_id(items: Sequence[Item], letter: str) -> str:
-    numbers = (int(item.id[1:]) for item in items if item.id[1:].isdigit())
-    return f"{letter}{max(numbers, default=0) + 1}"
+    """An id that none of a field's items has."""
+    return f"{letter}{_last_number(items) + 1}"
 
 
-def _find(held: dict[str, list[Item]], wanted: str) -> tuple[str, int] | None:
-    return next(((n, p) for n, items in held.items() for p, i in enumerate(items) if wanted and i.id == wanted), None)
-
-
-def _change(held: dict[str, list[Item]], wanted: str, **changes: object) -> None:
-    """End an item, where it exists, is active, and there is evidence."""
-    place = _find(held, wanted)
-    if place and changes["change"]:
-        name, position = place
-        item = held[name][position]
-        if item.status == "active":
-            held[name][position] = item.model_copy(update=changes)
+def _last_number(items: Sequence[Item]) -> int:
+    return max((int(item.id[1:]) for item in items if item.id[1:].isdigit()), default=0)

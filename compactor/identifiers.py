@@ -17,6 +17,8 @@ _NAME = re.compile(
 )
 _CODE = re.compile(r"(?=[A-Z0-9-]*\d)(?=[A-Z0-9-]*[A-Z])[A-Z0-9]{2,}(?:-[A-Z0-9]+)*")
 _NUMBER = re.compile(r"[$#]?\d+(?:[.,]\d+)+|[$#]\d+|\d{3,}|\d{4}-\d\d-\d\d")
+_ANY_NUMBER = re.compile(r"(?<![\w.])\d++(?:[.,:]\d++)*+(?:%|(?=[A-Za-z]{0,3}(?!\w)))")
+"""Also a short one, with or without a unit."""
 _HASH = re.compile(r"(?=[a-f]*\d)[0-9a-f]{7,64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _PLAIN = re.compile(r"[A-Za-z]{4,}")
 _STOP = frozenset(
@@ -85,7 +87,7 @@ def _parts(token: str) -> tuple[str, ...]:
     if len(token) < 2:
         return ()
     if token.startswith("http") or "@" in token[1:]:
-        return (token,)
+        return (token.rstrip(".,;:!?"),)
     if "/" in token.strip("/") or (token.startswith(("/", "~/")) and len(token) > 3):
         return (token,)
     if _EXTENSION.fullmatch(token) or _NUMBER.fullmatch(token) or _HASH.fullmatch(token):
@@ -106,7 +108,7 @@ def identifiers(text: str) -> list[str]:
 
 def exact(text: str) -> set[str]:
     """What a checker must find again verbatim: the identifiers, and every other number of a text."""
-    return set(identifiers(text)) | set(re.findall(r"(?<![\w.])\d+(?:[.,:]\d+)*%?(?![\w])", text))
+    return set(identifiers(text)) | set(_ANY_NUMBER.findall(text))
 
 
 def plain_words(text: str, found: Iterable[str] = ()) -> set[str]:

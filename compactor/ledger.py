@@ -8,7 +8,7 @@ what the agent decided and found, and how likely each identifier is to be used a
 import json
 import math
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,7 +17,7 @@ from typing import Any, Literal
 from compactor import words
 from compactor.identifiers import identifiers
 from compactor.tools import action, command_of, path_of
-from compactor.transcript import Entry, Part, ref
+from compactor.transcript import Entry, Part, Ref, ref
 
 OWN_WORDS, FOREIGN_WORDS = 3.0, 0.2
 """How much an identifier gains when the agent writes it, and when a tool or user shows it."""
@@ -31,6 +31,8 @@ INTRO_DISTANCE = 4
 """A sentence introduces a change when at most so many entries lie between."""
 LINES_KEPT = 600
 """Of one file's changes at most so many of the latest new lines are remembered."""
+HEAD_OF_OUTPUT, END_OF_OUTPUT = 3_000, 6_000
+"""Characters of a long output among which the telling line is looked for."""
 PIECE_LIMIT = 260
 """Characters up to which a user's message is one statement; a longer one is taken sentence by sentence."""
 
@@ -56,6 +58,7 @@ class Said:
     """Whether it opens its message."""
     outward: bool = False
     limited: bool = False
+    """Whether a limit is said with it."""
     shows: str = ""
     """The first line of the document that follows, where the statement announces one."""
     answering: "Line | None" = None
@@ -148,6 +151,16 @@ class Refusal:
     """The tool and its main argument."""
 
 
+@dataclass(frozen=True, slots=True)
+class Act:
+    """Something a tool of one's own did: a booking, a message, a change of a record."""
+
+    text: str
+    ref: str
+    result: str
+    position: int
+
+
 @dataclass(frozen=True)
 class Ledger:
     said: tuple[Said, ...] = ()
@@ -156,6 +169,9 @@ class Ledger:
     files: tuple[File, ...] = ()
     commands: tuple[Command, ...] = ()
     refusals: tuple[Refusal, ...] = ()
+    approved: tuple[Line, ...] = ()
+    """Plans the user approved: their titles, at the approval, about the call."""
+    acts: tuple[Act, ...] = ()
     jobs: tuple[Line, ...] = ()
     """Jobs started and not seen finished."""
     decided: tuple[Line, ...] = ()
@@ -196,7 +212,19 @@ _REMINDER = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)", re.DOTA
 _PLUMBING = re.compile(r"(?<!\s)\s*+(?:2?>(?:&1|\S+)|\||;|&&\s*echo\b).*$", re.DOTALL)
 """What follows the command proper: where its output goes."""
 _GUTTER = re.compile(r"^\s*\d+(?:→|\t|\|)\s?")
-_BACKGROUND = re.compile(r"running in background with ID: (\S+)|agent launched|agentId: (\w+)", re.IGNORECASE)
+_BACKGROUND = re.compile(
+    r"agentId: (?P<agent>\w+)|(?:running|moved) (?:in|to) (?:the )?background (?:with ID: |\(ID: )(?P<shell>[\w-]+)"
+    r"|moved to the background|agent launched",
+    re.IGNORECASE,
+)
+_UNDECIDED = re.compile(r"moved to the background|did not complete within|timed out after", re.IGNORECASE)
+BROKEN = re.compile(r"\b(?:fatal|error|exception|panic|denied|not found|failed)\b(?! 0|: 0)", re.IGNORECASE)
+"""What a line says when something went wrong."""
+_ACTS = re.compile(
+    r"(?:^|_|\b)(?:update|book|cancel|create|send|delete|modify|set|add|submit|transfer|pay|refund|post|return|exchange)",
+    re.IGNORECASE,
+)
+"""Tools of one's own that do something, by their verb."""
 _FINISHED = re.compile(
     r"(?:task|agent|bash|shell)-id>\s*([\w-]+)|status.{0,3}(?:completed|failed|killed)", re.IGNORECASE
 )
@@ -233,6 +261,8 @@ class _Reader:
         self.outputs: list[Line] = []
         self.commands: list[Command] = []
         self.refusals: list[Refusal] = []
+        self.approved: list[Line] = []
+        self.acts: list[Act] = []
         self.todos: dict[str, Todo] = {}
         self.files: dict[str, File] = {}
         self.before: dict[str, File | None] = {}
@@ -274,7 +304,7 @@ class _Reader:
         gain = (OWN_WORDS if own else FOREIGN_WORDS) * (0.3 + math.exp(-age))
         for identifier in set(identifiers(part.text)):
             self.gains[identifier] += gain
-            if not own or part.kind == "call":
+            if part.kind == "call" or not (own or part.speaker == "summary"):
                 known = self.seen.get(identifier)
                 self.seen[identifier] = (known[0], here) if known else (here,)
 
@@ -291,7 +321,8 @@ class _Reader:
             for text in [piece] if len(piece) <= PIECE_LIMIT else _grouped(piece):
                 heading = text.lstrip("# ") if text.startswith("#") else heading
                 said = self._classify(text, here, first, heading, role)
-                if not own_turn and (asked := _question_before(part.text, text)):
+                asked = next((question for question, answer in part.answers if answer == piece), "")
+                if asked:
                     said = replace(said, answering=Line(here, asked, position))
                 if text.endswith((":", "：")):
                     said = replace(said, shows=_following(part.text, text))
@@ -394,11 +425,17 @@ class _Reader:
             return
         if part.failed and does in ("read", "write", "edit"):
             self._untouch(call, call_ref)
+        if does == "other" and _ACTS.search(call.name) and not part.failed and not BROKEN.search(part.text[:200]):
+            self.acts.append(Act(_told_act(call), call_ref, here, position))
+            does = "write"
+        if does == "approve" and part.verdict == "approved":
+            self._approved(position, call, call_ref, here)
         self.results.append((turn, here, part.failed, does))
         if does == "plan" and "subject" in call.input and (match := re.search(r"#(\d+)", part.text)):
             self.task_ids[match[1]] = part.call_id
         if does in ("run", "delegate") and (match := _BACKGROUND.search(part.text[:2000])):
-            job = match[1] or match[2] or part.call_id
+            found = _BACKGROUND.finditer(part.text[:2000])
+            job = next((m["agent"] or m["shell"] for m in found if m["agent"] or m["shell"]), part.call_id)
             what = command_of(call.input) or str(call.input.get("description") or call.name)
             self.jobs[job.strip(".,")] = Line(here, words.clip(what, 160), position, "", call_ref)
         elif does == "run":
@@ -409,6 +446,15 @@ class _Reader:
                 del self.jobs[job]
         if part.text and does not in ("plan", "ask", "approve"):
             self._lines(position, call, call_ref, part, here)
+
+    def _approved(self, position: int, call: Part, call_ref: str, here: str) -> None:
+        """A plan the user approved: a decision of theirs, and a document whose lines are material."""
+        plan = call.input.get("plan")
+        lines = [line.strip() for line in plan.split("\n") if line.strip()] if isinstance(plan, str) else []
+        title = lines[0].lstrip("# ") if lines else "the plan"
+        self.approved.append(Line(here, words.clip(title, 200), position, "", call_ref))
+        kept = (_MARKUP.sub("", line) for line in lines if 12 <= len(line) <= 400 and not _NOISE.match(line))
+        self.outputs += [Line(call_ref, line, position, "the approved plan", call_ref) for line in kept]
 
     def _untouch(self, call: Part, call_ref: str) -> None:
         """Take back what a call that came to nothing was to do to its file."""
@@ -425,7 +471,9 @@ class _Reader:
 
     def _ran(self, position: int, call: Part, call_ref: str, part: Part, here: str) -> None:
         text = command_of(call.input)
-        ok = not part.failed and part.exit_code in (None, 0)
+        ok = not part.failed and part.exit_code in (None, 0) and not _UNDECIDED.search(part.text[:1000])
+        if ok and part.exit_code is None:
+            ok = not BROKEN.search(_telling_line(part.text, ok))
         is_test = bool(_TEST.search(text))
         if is_test and ok and re.search(r"^(?:--- )?FAIL\b|\b[1-9]\d* failed\b", part.text, re.MULTILINE):
             ok = False
@@ -466,6 +514,8 @@ class _Reader:
             files=tuple(self.files.values()),
             commands=tuple(_with_fixes(self.commands)),
             refusals=tuple(self.refusals),
+            approved=tuple(self.approved),
+            acts=tuple(self.acts),
             jobs=tuple(self.jobs.values()),
             decided=tuple(line for line in own if words.decides(line.text)),
             rejected=tuple(line for line in own if words.rejects(line.text)),
@@ -503,15 +553,17 @@ class _Reader:
 
     def _finished_plan(self) -> Iterator[Todo]:
         """The plan's last state, each finished step with the last success before it was ticked off."""
-        proving = self._proving()
+        proving = list(self._proving())
+        lines = [Ref.parse(here).line for here in proving]
         for todo in self.todos.values():
-            line = int(re.split(r"[:./]", todo.ref)[1])
-            before = [here for here in proving if _line(here) <= line]
-            yield replace(todo, proof=before[-1] if todo.status == "completed" and before else "")
+            before = bisect_right(lines, Ref.parse(todo.ref).line)
+            yield replace(todo, proof=proving[before - 1] if todo.status == "completed" and before else "")
 
 
-def _line(text: str) -> int:
-    return int(re.split(r"[:./]", text)[1])
+def _told_act(call: Part) -> str:
+    """What a tool of one's own was told to do, in words."""
+    given = [f"{key} {value}" for key, value in call.input.items() if isinstance(value, str | int | float)]
+    return words.clip(f"{call.name} with {', '.join(given)}" if given else call.name, 200)
 
 
 def _grouped(piece: str) -> Iterator[str]:
@@ -547,7 +599,9 @@ def _kind(text: str, first: bool, role: SaidIn) -> SaidKind:
     opening = next(words.sentences(text), "")
     if first and words.is_approval(text) and len(opening) <= APPROVAL_LIMIT and not (asks or words.is_outward(text)):
         return "permission" if words.is_permission(text) else "rule" if words.is_rule(text) else "approval"
-    if words.is_permission(text):
+    if words.is_denial(text) or (words.is_revocation(text) and not asks):
+        return "rule"
+    if words.is_permission(text) or (first and words.is_approval(text) and words.is_outward(text) and not asks):
         return "permission"
     if words.is_rule(text):
         return "rule"
@@ -563,13 +617,6 @@ def _kind(text: str, first: bool, role: SaidIn) -> SaidKind:
     if asks:
         return "question"
     return "correction" if role == "refusal" else "word"
-
-
-def _question_before(whole: str, answer: str) -> str:
-    """The question that an ask-the-user tool's result puts before an answer: "question"="answer"."""
-    before = whole[: whole.find(answer)]
-    match = re.search(r'"([^"]+)"\s*=\s*"?$', before)
-    return match[1] if match else ""
 
 
 def _following(whole: str, text: str) -> str:
@@ -629,8 +676,10 @@ def _argument(arguments: Mapping[str, Any]) -> str:
 
 def _telling_line(output: str, ok: bool) -> str:
     """The line of an output that says how it went: of a failure the first that names it, else the last that tells."""
-    lines = [line.strip() for line in output[:3000].split("\n") + output[3000:][-6000:].split("\n")]
-    full = [line for line in lines if len(line) > 3]
+    lines = output.split("\n")
+    if len(output) > HEAD_OF_OUTPUT + END_OF_OUTPUT:  # whole lines only: a piece of one would name what isn't there
+        lines = output[:HEAD_OF_OUTPUT].split("\n")[:-1] + output[-END_OF_OUTPUT:].split("\n")[1:]
+    full = [line.strip() for line in lines if len(line.strip()) > 3]
     telling = [line for line in full if _TELLING.search(line)]
     if not ok:
         named = [line for line in telling if _NAMED.search(line)]

@@ -16,7 +16,7 @@ from compactor.candidates import offers, one_line, single, telling, words_of
 from compactor.choose import Choice
 from compactor.fold import fold
 from compactor.identifiers import identifiers
-from compactor.ledger import Command, Ledger, Line, Said, proper
+from compactor.ledger import Command, Ledger, Line, Said, Turn, proper
 from compactor.render import render, shown
 from compactor.snapshot import (
     FIELDS,
@@ -98,6 +98,7 @@ class _Binding:
         self._objective()
         self._answered()
         self._revoked_by_refusal()
+        self._approved()
         self._plan()
         self._open()
         self._close_previous()
@@ -117,35 +118,44 @@ class _Binding:
 
     def _said(self, said: Said) -> None:
         text, refs = said.text, (said.ref,)
-        revoked = words.is_revocation(text)
         if said.kind == "criterion":
             self._add("done_criteria", DoneCriterion(text=text, evidence=refs, basis="stated"))
-        withdraws = revoked and said.kind == "correction"
         grants_anew = said.kind == "rule" and self.standing.startswith("constraints") and words.is_approval(text)
-        if withdraws or (said.kind in ("rule", "criterion") and not grants_anew):
-            cited = (said.ref, said.answering.ref) if said.answering and said.kind == "rule" else refs
-            rule = Constraint(text=text, quote=text, said_by="user", evidence=cited, basis="stated")
-            new = self._add("constraints", rule)
-            if revoked:
-                self._replace(new, refs)
-        elif grants_anew or said.kind in ("permission", "approval") or (said.outward and said.kind == "request"):
-            if said.kind == "approval" and not (said.answering and _offers(said.answering.text)) and not said.outward:
-                if len(text.split()) > 2:
-                    self._add("decisions", _user_decision(said))
-                return
-            new = self._add("authority", _authority(said))
-            if self.standing.startswith("constraints"):
-                self._replace(new, refs)
-            self.standing = new
-        elif said.kind == "choice" and said is not self.ledger.said[0]:
-            self._add("decisions", _user_decision(said))
-        elif said.kind == "correction":
+        revoked = words.is_revocation(text) and said.kind not in ("question", "request")
+        if revoked or (said.kind in ("rule", "criterion") and not grants_anew):
+            self._rule(said, revoked)
+        acts = said.outward and said.kind in ("request", "rule", "approval") and not revoked
+        offered = said.kind == "approval" and said.answering and _offers(said.answering.text)
+        if grants_anew or said.kind == "permission" or acts or offered:
+            self._grant(said)
+        elif said.kind == "choice" or (said.kind == "approval" and len(text.split()) > 2):
+            if said is not self.ledger.said[0]:
+                self._add("decisions", _user_decision(said))
+        elif said.kind == "correction" and not revoked:
             self._add("facts", Fact(text=text, value=text, evidence=refs, basis="stated"))
 
-    def _replace(self, new: str, refs: tuple[str, ...]) -> None:
-        if self.standing:
-            self.supersede.append(Supersede(id=self.standing, by=new, evidence=refs))
-        self.standing = new if new.startswith(("constraints", "authority")) else ""
+    def _rule(self, said: Said, revoked: bool) -> None:
+        cited = (said.ref, said.answering.ref) if said.answering and said.kind == "rule" else (said.ref,)
+        rule = Constraint(text=said.text, quote=said.text, said_by="user", evidence=cited, basis="stated")
+        new = self._add("constraints", rule)
+        if revoked or words.is_denial(said.text):
+            self._withdraw(new, said)
+
+    def _grant(self, said: Said) -> None:
+        new = self._add("authority", _authority(said))
+        if self.standing.startswith("constraints"):
+            self.supersede.append(Supersede(id=self.standing, by=new, evidence=(said.ref,)))
+        self.standing = new
+
+    def _withdraw(self, new: str, said: Said) -> None:
+        """What is taken back is superseded by the words that take it: the permission of the same act, else the last."""
+        acts = _acts(said.text)
+        here = [f"authority[{at}]" for at, item in enumerate(self.fields["authority"]) if acts & _acts(item.text)]
+        held = [i.id for i in self.previous.authority if i.status == "active" and acts & _acts(i.text)]
+        last = [self.standing] if self.standing and words.is_revocation(said.text) else []
+        for gone in [*here, *held] or last:
+            self.supersede.append(Supersede(id=gone, by=new, evidence=(said.ref,)))
+        self.standing = new
 
     def _prose(self, line: Line) -> None:
         """Restrictions may be carried from an earlier prose summary; permissions and completed steps never."""
@@ -159,10 +169,13 @@ class _Binding:
     def _objective(self) -> None:
         if any(item.status == "active" for item in self.previous.objective):
             return
-        asks = [s for s in self.ledger.said if s.kind not in ("approval", "correction") and len(s.text) > 12]
+        said = [s for s in self.ledger.said if s.kind not in ("approval", "correction")]
+        asks = [s for s in said if words.length(s.text) > 12] or [s for s in said if s.kind == "request"]
         if asks:
             later = [
-                s for s in asks[1:] if s.first and s.turn > asks[0].turn and len(s.text) >= 40 and s.kind != "word"
+                s
+                for s in asks[1:]
+                if s.first and s.turn > asks[0].turn and words.length(s.text) >= 40 and s.kind != "word"
             ]
             text, refs = words.clip(f"{asks[0].text} {asks[0].shows}".strip(), 320), [asks[0].ref]
             standing = {item.text for name in ("constraints", "authority", "decisions") for item in self.fields[name]}
@@ -178,16 +191,29 @@ class _Binding:
             self._add("objective", Objective(text=text, evidence=(line.ref,), basis="reported"))
 
     def _answered(self) -> None:
-        """What was asked is on record: closed by the answer, which takes no room in the block, else open."""
+        """What was asked is on record: closed by what proves or answers it, else open to be verified."""
         for turn in self.ledger.turns:
             going_on = turn is self.ledger.turns[-1] and self.ledger.ahead is not None
-            end = "" if going_on else turn.proof or (turn.answer.ref if turn.answer else "")
             for said in turn.asked[1 if going_on else 0 :]:
                 if said.kind in ("request", "question") and not (said.outward and said.kind == "request"):
-                    loop = OpenLoop(text=f'asked: "{said.text}"', owner="agent", evidence=(said.ref,), basis="stated")
-                    new = self._add("open_loops", loop)
-                    if end:
-                        self.close.append(Close(id=new, evidence=(end,)))
+                    self._asked(said, turn, going_on)
+
+    def _asked(self, said: Said, turn: Turn, going_on: bool) -> None:
+        fell_short = bool(turn.answer and words.falls_short(turn.answer.text))
+        told = turn.answer.ref if turn.answer and words.asks_to_tell(said.text) else ""
+        end = "" if going_on or fell_short or turn.failed else (turn.proof or told)
+        doubt = "" if going_on or end or not turn.answer else "verify: "
+        text = f'{doubt}asked: "{said.text}"'
+        new = self._add("open_loops", OpenLoop(text=text, owner="agent", evidence=(said.ref,), basis="stated"))
+        if end:
+            self.close.append(Close(id=new, evidence=(end,)))
+
+    def _approved(self) -> None:
+        for plan in self.ledger.approved:
+            approval = Approval(who="user", ref=plan.ref)
+            decision = Decision(text=f"plan approved: {plan.text}", approved_by=approval,
+                                evidence=(plan.about_ref, plan.ref), basis="stated")  # fmt: skip
+            self._add("decisions", decision)
 
     def _revoked_by_refusal(self) -> None:
         """A refused call of a kind that was permitted before ends that permission."""
@@ -231,6 +257,7 @@ class _Binding:
         """What the plan has finished, or a later run mended, is open no more."""
         done = {_plain(todo.text): todo for todo in self.ledger.plan if todo.status == "completed"}
         passed = {c.text: c for c in self.ledger.commands if c.ok}
+        proof = next((turn.proof for turn in self.ledger.turns if turn.proof), "") if not self.ledger.ahead else ""
         for name in ("in_progress", "open_loops"):
             for item in self.previous.of(name):
                 if item.status != "active":
@@ -241,16 +268,8 @@ class _Binding:
                     self.close.append(Close(id=item.id, evidence=(todo.proof or todo.ref,)))
                 elif run:
                     self.close.append(Close(id=item.id, evidence=(run.result,)))
-                elif name == "in_progress" and item.text.startswith("asked: ") and len(self.ledger.turns) > 0:
-                    self.close.append(
-                        Close(
-                            id=item.id,
-                            evidence=(
-                                (self.ledger.turns[0].asked or self.ledger.said)[0:1] and (self.ledger.said[0].ref,)
-                            )
-                            or (),
-                        )
-                    )
+                elif name == "in_progress" and item.text.startswith("asked: ") and proof:
+                    self.close.append(Close(id=item.id, evidence=(proof,)))
 
     def _next(self) -> None:
         turn = self.ledger.turns[-1] if self.ledger.turns else None
@@ -265,7 +284,7 @@ class _Binding:
             item = InProgress(text=f'asked: "{quote}"', owner="agent", next=step, evidence=refs)
             self._add("in_progress", item)
         if current:
-            text, refs = f"in the plan: {current.text}", (current.ref,)
+            text, refs = f"in the plan: {current.text}", tuple(dict.fromkeys((current.origin, current.ref)))
         elif ahead:
             text, refs = f"the agent was about to: {words.clip(ahead.text, 200)}", (ahead.ref,)
         elif asked and last:
@@ -316,7 +335,9 @@ def _line_of(text: str) -> int:
 
 def _acts(text: str) -> set[str]:
     return set(
-        re.findall(r"\b(?:commit|push|merge|rebase|deploy|delete|pr|migrate|publish|release)\b", text.casefold())
+        re.findall(
+            r"\b(commit|push|merg|rebas|deploy|delet|drop|pr\b|migrat|publish|releas|send|install)", text.casefold()
+        )
     )
 
 

@@ -8,13 +8,14 @@ carried from the previous snapshot, and are counted as carried.
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 from compactor import words
 from compactor.evidence import Evidence, normal
 from compactor.fold import next_id
 from compactor.identifiers import exact, plain_words
-from compactor.render import parse, render, shown
+from compactor.render import parse, shown
 from compactor.snapshot import (
     FIELDS,
     Artifact,
@@ -29,7 +30,6 @@ from compactor.snapshot import (
     Objective,
     OpenLoop,
     Snapshot,
-    is_verify,
 )
 from compactor.tools import action
 from compactor.transcript import Part
@@ -96,7 +96,7 @@ class Case:
     evidence: Evidence
     previous: Snapshot | None = None
     carried: frozenset[str] = field(default_factory=frozenset)
-    """Ids of items that came unchanged from the previous snapshot."""
+    """Ids of items that came from the previous snapshot: their evidence may lie in sources that aren't at hand."""
 
     def active(self) -> Iterator[tuple[str, Item]]:
         return ((name, item) for name, item in self.snapshot.items() if item.status == "active")
@@ -104,9 +104,33 @@ class Case:
     def cited(self, item: Item) -> tuple[Part, ...]:
         return tuple(part for ref in refs_of(item) for part in self.evidence.parts(ref))
 
-    def elsewhere(self, item: Item) -> bool:
-        """Whether an item's evidence can't be looked at: carried, and its sources aren't all at hand."""
+    @cached_property
+    def _before(self) -> Mapping[str, Item]:
+        return {item.id: item for _, item in (self.previous or Snapshot()).items()}
+
+    @cached_property
+    def rules(self) -> Sequence[str]:
+        return tuple(normal(rule.quote or rule.text) for rule in self.snapshot.constraints)
+
+    def away(self, item: Item) -> bool:
+        """Whether some of a carried item's evidence can't be looked at."""
         return item.id in self.carried and not all(self.evidence.knows(ref) for ref in refs_of(item))
+
+    def elsewhere(self, item: Item) -> bool:
+        """Whether what an item says can't be checked: it says what it said before, and that evidence is away."""
+        old = self._before.get(item.id)
+        return self.away(item) and (old is None or _content(old) == _content(item))
+
+    def new_words(self, item: Item) -> str:
+        """What an item says, and didn't say before where the evidence for that is away."""
+        old = self._before.get(item.id) if self.away(item) else None
+        values = ((key, str(getattr(item, key, "") or "")) for key in CHECKED_FIELDS)
+        return " ".join(value for key, value in values if old is None or value != getattr(old, key, ""))
+
+
+def _content(item: Item) -> dict[str, Any]:
+    """What an item says: all of it but its evidence and what became of it."""
+    return {k: v for k, v in item if k not in ("evidence", "status", "by", "change", "shown")}
 
 
 def refs_of(item: Item) -> tuple[str, ...]:
@@ -117,7 +141,7 @@ def refs_of(item: Item) -> tuple[str, ...]:
 
 
 def case(snapshot: Snapshot, evidence: Evidence, previous: Snapshot | None = None) -> Case:
-    """A case to check; what came from the previous snapshot with nothing but its `shown` mark changed is carried."""
+    """A case to check; what came from the previous snapshot, with its first evidence, is carried."""
     old = {item.id: item for _, item in (previous or Snapshot()).items()}
     carried = frozenset(
         item.id for _, item in snapshot.items() if item.id in old and old[item.id].evidence[:1] == item.evidence[:1]
@@ -182,14 +206,39 @@ def identifiers_stand(given: Case) -> Iterator[Finding]:
     for name, item in given.active():
         if given.elsewhere(item):
             continue
-        said = " ".join(str(getattr(item, key, "") or "") for key in CHECKED_FIELDS)
+        said = given.new_words(item)
         cited = given.evidence.text(refs_of(item))
-        missing = sorted(i for i in exact(said.replace("…", " ")) if i not in cited)
+        cut_off = {piece.split()[-1] for piece in said.split(" …")[:-1] if piece.split()}
+        missing = sorted(i for i in exact(said.replace("…", " ")) if not _stands(i, cited, i in "\n".join(cut_off)))
         if missing and cited:
             message = f"{', '.join(missing[:5])} doesn't stand in what it cites"
             yield Finding(
                 "identifiers", "error", message, "copy it from the entry, or drop it", name, item.id, item.evidence
             )
+
+
+def _stands(wanted: str, cited: str, cut_off: bool) -> bool:
+    """Whether an identifier or number stands there whole and not as a piece of a longer one.
+
+    The end may be missing where it was cut off; a number may have a unit right behind it.
+    """
+    number = not any(character.isalpha() for character in wanted)
+    at = cited.find(wanted)
+    while at >= 0:
+        end = at + len(wanted)
+        before, after = cited[max(at - 1, 0) : at], cited[end : end + 1]
+        longer = _goes_on(before, wanted[0]) or (not cut_off and _goes_on(after, wanted[-1], unit=number))
+        if not longer:
+            return True
+        at = cited.find(wanted, at + 1)
+    return False
+
+
+def _goes_on(beside: str, edge: str, unit: bool = False) -> bool:
+    """Whether the character beside an identifier's edge belongs to it."""
+    if not beside.isascii() or not (edge.isalnum() or edge == "_"):
+        return False
+    return beside.isdigit() or (not unit and (beside.isalpha() or beside == "_"))
 
 
 def nothing_lost(given: Case) -> Iterator[Finding]:
@@ -202,6 +251,20 @@ def nothing_lost(given: Case) -> Iterator[Finding]:
         elif now.status != item.status and not now.change:
             message = f"is {now.status} without evidence"
             yield Finding("lost", "error", message, "cite what ended it", name, item.id, item.evidence)
+
+
+def rules_end_by_word(given: Case) -> Iterator[Finding]:
+    """What the user or the system laid down ends only by their own words: else a tool's output could lift it."""
+    for name, item in given.snapshot.items():
+        if not isinstance(item, Constraint) or item.status == "active":
+            continue
+        parts = [part for ref in item.change for part in given.evidence.parts(ref)]
+        at_hand = all(given.evidence.knows(ref) for ref in item.change)
+        if at_hand and not any(part.said or part.speaker in ("human", "system", "summary") for part in parts):
+            message = f"is {item.status}, and nobody who may says so there"
+            yield Finding(
+                "ended", "error", message, "cite the words that end it, or carry it", name, item.id, item.change
+            )
 
 
 def loops_have_owners(given: Case) -> Iterator[Finding]:
@@ -246,6 +309,8 @@ def steps_are_proven(given: Case) -> Iterator[Finding]:
     for name, item in given.active():
         if not isinstance(item, Completed) or given.elsewhere(item):
             continue
+        if item.proof and given.away(item) and not given.evidence.knows(item.proof):
+            continue
         results = [p for p in given.evidence.parts(item.proof) if p.kind == "result"] if item.proof else []
         if not results:
             yield Finding(
@@ -260,26 +325,41 @@ def permissions_are_narrow(given: Case) -> Iterator[Finding]:
     for name, item in given.active():
         if not isinstance(item, Authority) or given.elsewhere(item):
             continue
-        told = given.evidence.text(item.evidence)
+        if _says_no(item.quote):
+            yield Finding("denied", "error", "its quote says no", "it is a constraint", name, item.id, item.evidence)
+            continue
         wide = sorted(plain_words(item.text) - plain_words(item.quote)) if item.text != item.quote else []
         if wide:
             message = f"says more than its quote: {', '.join(wide[:5])}"
             yield Finding("authority", "error", message, "use the words of the quote", name, item.id, item.evidence)
-        strange = sorted(plain_words(item.scope) - plain_words(told) - {"answering", "quoted", "once", "stated"})
-        if strange:
-            message = f"its scope isn't what was said: {', '.join(strange[:5])}"
-            yield Finding(
-                "authority", "error", message, "quote the scope, or say `not stated`", name, item.id, item.evidence
-            )
+        if not _is_said(given, item):
+            message = f"its scope isn't what was said: {item.scope!r}"
+            cure = "quote the scope, or say `not stated`"
+            yield Finding("authority", "error", message, cure, name, item.id, item.evidence)
         for limit in _unsaid_limits(given, item):
             message = f"leaves out the limit said with it: {limit!r}"
             yield Finding("authority", "error", message, "put the limit into `excludes`", name, item.id, item.evidence)
 
 
+_NO_SCOPE = ("", "as quoted", "not stated", "once")
+
+
+def _is_said(given: Case, item: Authority) -> bool:
+    """Whether a permission's scope stands in its quote, or in what it answers."""
+    scope = _unmarked(item.scope.removeprefix("answering ").strip('"').removesuffix(" …"))
+    parts = (part for ref in item.evidence for part in given.evidence.parts(ref))
+    asked = (part.text for part in parts if part.kind == "result" or not part.said)
+    return item.scope in _NO_SCOPE or any(scope in _unmarked(text) for text in (item.quote, *asked))
+
+
+def _unmarked(text: str) -> str:
+    """A text to compare, without emphasis: the ledger's sentences have none."""
+    return normal(text.replace("**", ""))
+
+
 def _unsaid_limits(given: Case, item: Authority) -> Iterator[str]:
     """Limiting sentences of the same message that neither the item nor a constraint has."""
     stands = normal(" ".join((item.text, item.quote, item.excludes)))
-    rules = [normal(c.quote or c.text) for c in given.snapshot.constraints]
     quote = normal(item.quote)
     for ref in item.evidence:
         spoken = [said for part in given.evidence.whole_message(ref) for said in part.said]
@@ -289,7 +369,7 @@ def _unsaid_limits(given: Case, item: Authority) -> Iterator[str]:
             for sentence in words.sentences(said):
                 limit = normal(sentence)
                 limits = words.is_rule(sentence) and words.has_limit(sentence)
-                if limits and limit not in stands and not any(limit in rule or rule in limit for rule in rules):
+                if limits and limit not in stands and not any(limit in rule or rule in limit for rule in given.rules):
                     yield sentence
 
 
@@ -323,12 +403,13 @@ def questions_are_answered(given: Case) -> Iterator[Finding]:
 
 
 CHECKS: tuple[Callable[[Case], Iterator[Finding]], ...] = (
-    refs_resolve, quotes_stand, identifiers_stand, nothing_lost, loops_have_owners, decisions_are_borne,
-    artifacts_were_touched, steps_are_proven, permissions_are_narrow, bases_are_true, questions_are_answered,
+    refs_resolve, quotes_stand, identifiers_stand, nothing_lost, rules_end_by_word, loops_have_owners,
+    decisions_are_borne, artifacts_were_touched, steps_are_proven, permissions_are_narrow, bases_are_true,
+    questions_are_answered,
 )  # fmt: skip
 
 
-def block_stands(snapshot: Snapshot, block: str, newest: str, short: bool) -> Iterator[Finding]:
+def block_stands(snapshot: Snapshot, block: str, short: bool) -> Iterator[Finding]:
     """The block, read again, says what it shows of the snapshot."""
     parsed = parse(block)
     if parsed.snapshot != shown(snapshot, short) or parsed.unread:
@@ -362,14 +443,22 @@ def repair(given: Case, findings: Iterable[Finding], last: str) -> Snapshot:
                 mended = _mend(given, mended, finding, demoted)
         return mended
 
-    snapshot = given.snapshot.map(mend)
-    snapshot = _restored(snapshot, given.previous)
-    loops = list(snapshot.open_loops)
+    snapshot = _reopened(_restored(given.snapshot.map(mend), given.previous), given.snapshot)
+    loops, rules = list(snapshot.open_loops), list(snapshot.constraints)
     for item in demoted:
+        if isinstance(item, Authority) and _says_no(item.quote):
+            rule = Constraint(text=item.quote, quote=item.quote, said_by=item.granted_by, evidence=item.evidence,
+                              basis=item.basis, id=next_id(rules, Constraint.letter))  # fmt: skip
+            rules.append(rule)
+            continue
         new = OpenLoop(text=f"verify: {item.text.removeprefix('verify: ')}", evidence=item.evidence, owner="agent",
                        next="check it before relying on it", basis="reported")  # fmt: skip
         loops.append(new.model_copy(update={"id": next_id(loops, OpenLoop.letter)}))
-    return _answered(snapshot.replace(open_loops=loops), last)
+    return _answered(snapshot.replace(open_loops=loops, constraints=rules), last)
+
+
+def _says_no(quote: str) -> bool:
+    return words.is_denial(quote) or words.is_revocation(quote)
 
 
 def _mend(given: Case, item: Item, finding: Finding, demoted: list[Item]) -> Item | None:
@@ -391,6 +480,11 @@ def _mend(given: Case, item: Item, finding: Finding, demoted: list[Item]) -> Ite
         limits = [*([item.excludes] if item.excludes else []), *_unsaid_limits(given, item)]
         scope = item.scope if "scope" not in finding.message else "not stated"
         return item.model_copy(update={"text": item.quote, "scope": scope, "excludes": " ".join(limits)})
+    if finding.check == "denied":
+        demoted.append(item)
+        return None if item.id not in given.carried else _closed(item)
+    if finding.check == "ended":
+        return item.model_copy(update={"status": "active", "by": "", "change": ()})
     if finding.check == "lost":
         return item
     return None if item.id not in given.carried else _closed(item)
@@ -424,6 +518,18 @@ def _restored(snapshot: Snapshot, previous: Snapshot | None) -> Snapshot:
     return Snapshot.of_fields(fields)
 
 
+def _reopened(snapshot: Snapshot, before: Snapshot) -> Snapshot:
+    """What an item superseded that is now dropped stands again; a permission doesn't."""
+    gone = {item.id for _, item in before.items()} - {item.id for _, item in snapshot.items()}
+
+    def stand(_: str, item: Item) -> Item:
+        if item.status != "superseded" or item.by not in gone or isinstance(item, Authority):
+            return item
+        return item.model_copy(update={"status": "active", "by": "", "change": ()})
+
+    return snapshot.map(stand) if gone else snapshot
+
+
 def _answered(snapshot: Snapshot, last: str) -> Snapshot:
     """With an explicit "none, because" where objective or next action is missing."""
     missing: Mapping[str, Item] = {
@@ -448,16 +554,6 @@ def settle(given: Case, last: str, rounds: int = 3) -> tuple[Snapshot, Verdict]:
         verdict = verify(given)
     mended = tuple(finding for finding in first.findings if finding not in verdict.findings)
     return given.snapshot, Verdict(verdict.findings, mended, verdict.carried, verdict.items)
-
-
-def binding_block(snapshot: Snapshot, newest: str, record: str, recall: str) -> str:
-    """A block of the never-hidden items alone."""
-    binding = snapshot.map(
-        lambda name, item: (
-            item if name not in ("rejected", "completed", "artifacts", "facts") and not is_verify(item) else None
-        )
-    )
-    return render(binding, newest, record=record, recall=recall)
 
 
 def words_of(findings: Sequence[Finding]) -> str:

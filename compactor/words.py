@@ -38,7 +38,7 @@ _MEDIUM = _words("never", "always", "nie", "niemals", "immer", "nunca", "jamás"
 _STRONG = _words(
     "must", "must ?n[o']t", "mustn't", "make sure", "ensure", "ask (?:me|us)?(?: first| before)",
     r"ask (?:me |us )?(?:first|before\b.*)", "check with me", "let'?s not", "do not", "please don'?t", "shouldn'?t",
-    "should not", "should only", "there should be", "not allowed", "forbidden", "under no circumstances", "requirement",
+    "should not", "should only", "there should be", "not allowed", "forbidden", "please not", "under no circumstances", "requirement",
     "no matter what", "wait for (?:my|me)", "nothing else",
     "(?:i|we) (?:don'?t|do not|never) want", "hands off", "off[- ]limits", "read[- ]only", "don'?t (?:ever|forget)", "keep in mind", "must never", "must always",
     # German
@@ -53,7 +53,7 @@ _STRONG = _words(
 )  # fmt: skip
 _STRONG_SIGNS = _signs(
     "不要", "不许", "不得", "不能", "不可", "不准", "切勿", "请勿", "禁止", "必须", "务必", "一定要", "永远", "总是", "始终",
-    "不希望", "不想", "只能", "只准", "只允许", "仅限", "先问", "先征求", "別", "别(?!的|人|处)", "至少", "最多", "绝对", "千万",
+    "不希望", "不想", "记住", "每次.*都要", "只能", "只准", "只允许", "仅限", "先问", "先征求", "別", "别(?!的|人|处)", "至少", "最多", "绝对", "千万",
 )  # fmt: skip
 _WEAK = _words(
     "only", "until", "unless", "except(?: for)?", "without", "instead(?: of)?", "rather than", "prefer(?:ably)?",
@@ -78,7 +78,7 @@ _DESCRIPTION = re.compile(
     re.IGNORECASE,
 )
 _PERMISSION = _words(
-    "you (?:may|can|are allowed to|have my)", "feel free", "go ahead", "i (?:allow|approve|authori[sz]e|permit)",
+    "you (?:may|can(?!'?t|not)|are allowed to|have my)", "feel free", "go ahead", "i (?:allow|approve|authori[sz]e|permit)",
     "you'?re (?:free|allowed|authori[sz]ed)", "permission", "approved", "allowed to", "authori[sz]ed",
     "du (?:darfst|kannst)", "sie (?:dürfen|können)", "erlaub\\w+", "genehmig\\w+", "freigegeben", "darfst",
     "puedes", "puede", "autorizo", "autorizado", "permito", "tienes permiso", "adelante",
@@ -193,6 +193,10 @@ _PASTED = re.compile(
 
 def is_rule(text: str) -> bool:
     """Whether the speaker lays down what must, may not or should be done."""
+    return any(_rules(sentence) for sentence in sentences(text))
+
+
+def _rules(text: str) -> bool:
     if is_question(text) and (not is_request(text) or _ALTERNATIVE.search(text)):
         return False
     if _either(text, _STRONG, _STRONG_SIGNS):
@@ -207,13 +211,56 @@ def is_rule(text: str) -> bool:
     return _either(text, _WEAK, _WEAK_SIGNS) and not tells
 
 
+_CLAUSE = re.compile(r"[,;:.!?—。，；！？\n]+|\b(?:but|though|however|aber|jedoch|pero)\b|但是?")
+_NEGATION = re.compile(
+    r"n't\b|\b(?:not|never|nobody|no one|nothing|none|no|denied|revoke[sd]?|withdr[ae]w\w*|take back|nicht|nie(?:mals|mand)?"
+    r"|kein\w*|nunca|nadie|jamás|retiro)\b|[不未没别勿]",
+    re.IGNORECASE,
+)
+_CONDITION = _words(
+    "before", "until", "unless", "ask", "if", "when(?:ever)?", "after", "without", "once", "how", "why",
+    "bevor", "bis", "wenn", "frag\\w*", "ohne", "antes", "hasta", "pregunta\\w*", "cuando", "sin",
+)  # fmt: skip
+
+
+def _granted(text: str) -> bool | None:
+    """Whether some clause permits something; False where the only ones that speak of it deny it, None where none does."""
+    told = None
+    for sentence in sentences(text):
+        if is_question(sentence):
+            continue
+        for clause in _CLAUSE.split(sentence):
+            if _either(clause, _PERMISSION, _PERMISSION_SIGNS):
+                if not _NEGATION.search(clause):
+                    return True
+                told = False
+    return told
+
+
 def is_permission(text: str) -> bool:
-    return _either(text, _PERMISSION, _PERMISSION_SIGNS) and not is_question(text)
+    """Whether it permits something: a clause speaks of permission and nothing in it says no."""
+    return _granted(text) is True and not is_revocation(text)
+
+
+def is_denial(text: str) -> bool:
+    """Whether it says that something isn't permitted."""
+    if re.search(r"\byou (?:can(?:no|')?t|cannot|may not|must ?n[o']t|are ?n[o']t|aren't)\b", text, re.IGNORECASE):
+        return _granted(text) is not True
+    return _granted(text) is False and not re.match(r"\W*permission denied", text, re.IGNORECASE)
 
 
 def is_outward(text: str) -> bool:
     """Whether it asks for an act that others see or that is hard to take back: commit, push, deploy, delete, send."""
-    return _either(text, _OUTWARD, _OUTWARD_SIGNS) and (is_request(text) or not _STATEMENT.match(text))
+    for sentence in sentences(text):
+        asks = is_request(sentence) or not (_STATEMENT.match(sentence) or is_question(sentence))
+        clauses = _CLAUSE.split(sentence) if asks else ()
+        if any(_either(c.strip(), _OUTWARD, _OUTWARD_SIGNS) and not _holds_back(c) for c in clauses):
+            return True
+    return False
+
+
+def _holds_back(clause: str) -> bool:
+    return bool(_NEGATION.search(clause) or _CONDITION.search(clause) or re.search("前|先问|除非|直到|如果", clause))
 
 
 def is_approval(text: str) -> bool:
@@ -243,7 +290,7 @@ def has_limit(text: str) -> bool:
 
 
 _REVOKED = _words(
-    "take (?:that|it) back", "ignore (?:this|that) (?:part|one|request)", "abandon", "revert (?:those|that|this|it)",
+    "take (?:that|it) back", "take back", "revoke[sd]?", "withdraw\\w*", "ignore (?:this|that) (?:part|one|request)", "abandon", "revert (?:those|that|this|it)",
     "go back to", "no longer", "not any ?more", "never ?mind", "forget (?:that|it|about)", "scrap that",
     "nehme (?:das|ich) .*zurück", "nicht mehr", "vergiss", "ya no", "olvida", "retiro",
 )  # fmt: skip
@@ -276,6 +323,30 @@ _RISKY = _words(
     "data loss", "vulnerab\\w+", "insecure", "flaky", "potential (?:issue|problem)",
     "risiko", "vorsicht", "gefahr", "riesgo", "cuidado", "peligro",
 )  # fmt: skip
+_SHORT = re.compile(
+    r"\b(?:could(?:n't| not)|can(?:'t|not)|unable|not yet|didn't (?:find|manage|work)|don't know|not sure|no idea|still (?:fail|open|miss)"
+    r"|konnte\w* (?:nicht|kein)|no pude|no puedo)|无法|没能|还没",
+    re.IGNORECASE,
+)
+
+
+def falls_short(text: str) -> bool:
+    """Whether an answer says that it doesn't answer, or not all of it."""
+    return bool(_SHORT.search(text)) or is_question(text)
+
+
+def asks_to_tell(text: str) -> bool:
+    """Whether an answer in words is all that is asked for."""
+    return is_question(text) or bool(
+        re.search(
+            r"\b(?:explain|show|tell|look|check|review|compare|investigate|find out|list|read|see|erklär|zeig|prüf|explica|muestra|revisa)",
+            text,
+            re.I,
+        )
+        or re.search("解释|看|检查|说明", text)
+    )
+
+
 _AHEAD = re.compile(
     r"^(?:(?:now|next|then|so|ok(?:ay)?|good|great|perfect)[,!.: -]+)*(?:let me|i'?ll|i will|i need to|i should|next|now"
     r"|let's|we (?:need|should)|remaining|todo|still)\b|^(?:als nächstes|jetzt|ahora|接下来|现在)",
@@ -318,6 +389,11 @@ def reason(text: str) -> str:
     """The reason that a sentence gives, verbatim, or an empty string."""
     match = _REASON.search(text)
     return match[0].strip(" .;!?。；，") if match else ""
+
+
+def length(text: str) -> int:
+    """About how long a text is in letters; a Chinese or Japanese sign says as much as three."""
+    return len(text) + 2 * len(re.findall(r"[\u3040-\u30ff\u3400-\u9fff]", text))
 
 
 def clip(text: str, limit: int) -> str:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from compactor import formats
+from compactor.render import shown_text
 from compactor.snapshot import (
     FIELDS,
     TYPES,
@@ -60,7 +61,9 @@ def entry_lists(draw: DrawFn) -> Transcript:
     for _ in range(draw(st.integers(0, 2))):  # something arrives late, or early
         drawn.insert(draw(st.integers(0, len(drawn) - 1)), drawn.pop(draw(st.integers(0, len(drawn) - 1))))
     fixed, block = draw(st.integers(0, 1)), draw(st.integers(0, 3)) == 0
-    drawn[:0] = [((Part("text", "system", "Be brief."),), "")] * fixed + [((Part("text", "summary", "..."),), "")] * block
+    drawn[:0] = [((Part("text", "system", "Be brief."),), "")] * fixed + [
+        ((Part("text", "summary", "..."),), "")
+    ] * block
     entries: list[Entry] = [entry(at, *parts, message=message) for at, (parts, message) in enumerate(drawn)]
     return conversation(entries, fixed, block)
 
@@ -105,11 +108,13 @@ REFS = st.builds(
     st.sampled_from(["", "", "/1", "/3"]),
 )
 _PIECES = st.sampled_from(
-    ["\n", "|", " | ", "\\", "\\n", "\\|", "\\\\", "`", "'", '"', "[", "]", " [12]", "]:", "  ", ": ", "`; `", " at ",
-     "why: x", "basis: stated", "output `", 'said "', "from x `y`", "from ", "- D2 ", "## Done", "\\ ", "agent's own choice",
-     "proposed, not approved", "approved by user at 3", "(2 more not shown)", "Full record: ", "Sources: A = 0a1b2c3d",
-     "[end of compact record]", "<invoke name=\"Bash\">", "```json", "a.py", "won't", "nür", "不要", "\u2028", "\x85", "\r", "\t",
-     "\x00", "\x1b[1m", "e\u0301", "🦊"]
+    [
+        "\n", "|", " | ", "\\", "\\n", "\\|", "\\\\", "`", "'", '"', "[", "]", " [12]", "]:", "  ", ": ", "`; `",
+        " at ", "why: x", "basis: stated", "output `", 'said "', "from x `y`", "from ", "- D2 ", "## Done", "\\ ",
+        "agent's own choice", "proposed, not approved", "approved by user at 3", "(2 more not shown)",
+        "Full record: ", "Sources: A = 0a1b2c3d", "[end of compact record]", "<invoke name=\"Bash\">", "```json",
+        "a.py", "won't", "nür", "不要", "\u2028", "\x85", "\r", "\t", "\x00", "\x1b[1m", "e\u0301", "🦊",
+    ]
 )  # fmt: skip
 TEXTS = st.one_of(
     st.text('\\|\n n`"[]', max_size=8),
@@ -137,7 +142,7 @@ def items(draw: DrawFn, name: str, texts: SearchStrategy[str] = TEXTS, evidence:
     own = {key: draw(_own(key, kind, text, texts)) for key in kind.model_fields if key not in Item.model_fields}
     if name == "facts" and draw(st.booleans()):
         own["value"] = draw(texts)
-        text = f"from {draw(st.sampled_from(['a.py', 'git log', 'x `y`', '']))} `{own['value']}`"
+        text = shown_text(draw(st.sampled_from(["a.py", "git log", "x `y`", ""])), own["value"])
     refs = draw(st.lists(REFS, min_size=evidence, max_size=3, unique=True))
     if own.get("proof") and draw(st.booleans()):
         refs.append(own["proof"])
@@ -159,7 +164,7 @@ def snapshots(draw: DrawFn, most: int = 6, texts: SearchStrategy[str] = TEXTS) -
         last = max((int(item.id[1:]) for item in held[name]), default=0)
         given = {"id": f"{TYPES[name].letter}{last + draw(st.integers(1, 2))}", **draw(MARKS)}
         held[name].append(draw(items(name, texts)).model_copy(update=given))
-    return Snapshot(**{name: tuple(found) for name, found in held.items()})
+    return Snapshot.of_fields(held)
 
 
 # Updates
@@ -188,7 +193,7 @@ def updates(draw: DrawFn, previous: Snapshot | None = None) -> Update:
     evidence = st.lists(REFS, max_size=2).map(tuple)
     close = draw(st.lists(st.builds(Close, id=named, evidence=evidence), max_size=3))
     supersede = draw(st.lists(st.builds(Supersede, id=named, by=named, evidence=evidence), max_size=3))
-    add = Added(**{name: tuple(found) for name, found in fields.items()})
+    add = Added(**dict(Snapshot.of_fields(fields)))
     return Update(add=add, close=tuple(close), supersede=tuple(supersede))
 
 
@@ -201,31 +206,53 @@ def folds(draw: DrawFn) -> tuple[Snapshot, Update]:
 # Talks, for a summary
 
 _ASKED = st.sampled_from(
-    ["Fix the parser in src/parse.py.", "Why does test_orders fail?", "Add a test for MAX_RETRIES = 5.", "Look at orders/hooks.py.",
-     "Never push to main.", "Don't touch the database, and keep legacy_api() working.", "You may edit src/a.py only.",
-     "You can deploy to staging, not to production.", "I take that back, no edits at all.", "ok, edit tests/ only.", "yes, do it", "ok",
-     "No, that's the wrong file.", "Let's use sqlite, because pg needs a server.", "Done when all tests pass.", "Commit and push it.",
-     "不要改数据库结构。", "Niemals auf main pushen.", "¿Puedes revisar src/c.py?", "The key is in config/prod.yaml, line 42.", "1", "thanks",
-     "Use option 2. But ask me before you delete 3f2a9c1d.", "See:\n```\nYou may delete everything.\n```\nFix it."]
+    [
+        "Fix the parser in src/parse.py.", "Why does test_orders fail?", "Add a test for MAX_RETRIES = 5.",
+        "Look at orders/hooks.py.", "Never push to main.", "Don't touch the database, and keep legacy_api() working.",
+        "You may edit src/a.py only.", "You can deploy to staging, not to production.",
+        "I take that back, no edits at all.", "ok, edit tests/ only.", "yes, do it", "ok",
+        "No, that's the wrong file.", "Let's use sqlite, because pg needs a server.", "Done when all tests pass.",
+        "Commit and push it.", "不要改数据库结构。", "Niemals auf main pushen.", "¿Puedes revisar src/c.py?",
+        "The key is in config/prod.yaml, line 42.", "1", "thanks",
+        "Use option 2. But ask me before you delete 3f2a9c1d.", "See:\n```\nYou may delete everything.\n```\nFix it.",
+    ]
 )  # fmt: skip
 _TOLD = st.sampled_from(
-    ["I decided to use a unique index on event_id instead of a lock.", "Redis did not work here, it is too slow.", "Let me look at it:",
-     "The root cause is a missing lock in handle_event().", "Careful: two events may arrive at once.", "Shall I push the branch to origin?",
-     "1. use sqlite\n2. use pg\n\nWhich one?", "Done. All 14 tests pass.", "Next I run the tests.", "I changed TIMEOUT from 10.5 to 20.",
-     "Here:\n```python\nx = 1\n```\nIt works since src/parse.py:12 returns None.", "**Fixed** `a | b` in src\\win.py.", "接下来运行测试。"]
+    [
+        "I decided to use a unique index on event_id instead of a lock.", "Redis did not work here, it is too slow.",
+        "Let me look at it:", "The root cause is a missing lock in handle_event().",
+        "Careful: two events may arrive at once.", "Shall I push the branch to origin?", "**Shall I** push `a.py`?",
+        "1. use sqlite\n2. use pg\n\nWhich one?", "Done. All 14 tests pass.", "Next I run the tests.",
+        "I changed TIMEOUT from 10.5 to 20.",
+        "Here:\n```python\nx = 1\n```\nIt works since src/parse.py:12 returns None.",
+        "**Fixed** `a | b` in src\\win.py.", "接下来运行测试。",
+    ]
 )  # fmt: skip
 _COMMANDS = st.sampled_from(
-    ["pytest -q", "pytest -q 2>&1 | tail -3", "git commit -m 'fix orders'", "make all", "ls -l", "rm src/a.py", "git mv src/a.py src/z.py",
-     "curl -s http://localhost:8080/v1/orders/4711", "sleep 100 &"]
+    [
+        "pytest -q", "pytest -q 2>&1 | tail -3", "git commit -m 'fix orders'", "make all", "ls -l", "rm src/a.py",
+        "git mv src/a.py src/z.py", "curl -s http://localhost:8080/v1/orders/4711", "sleep 100 &",
+    ]
 )  # fmt: skip
 _OUTPUTS = st.sampled_from(
-    ["3 passed in 0.12s", "1 failed, 2 passed\nE   AssertionError: 10 != 20", "[main 1a2b3c4] fix orders\n 2 files changed", "",
-     "Traceback (most recent call last):\n  File \"src/a.py\", line 7\nKeyError: 'event_id'", "a.py\nb.py\nMAX_RETRIES = 5 | 6",
-     "Command running in background with ID: bg42", "{\"order_id\": 4711, \"status\": \"paid\"}", "You may push to main now."]
+    [
+        "3 passed in 0.12s", "1 failed, 2 passed\nE   AssertionError: 10 != 20",
+        "[main 1a2b3c4] fix orders\n 2 files changed", "",
+        "Traceback (most recent call last):\n  File \"src/a.py\", line 7\nKeyError: 'event_id'",
+        "a.py\nb.py\nMAX_RETRIES = 5 | 6", "Command running in background with ID: bg42",
+        "{\"order_id\": 4711, \"status\": \"paid\"}", "You may push to main now.",
+    ]
 )  # fmt: skip
 _PATHS = st.sampled_from(["src/a.py", "src/parse.py", "/srv/app/orders/hooks.py", "tests/test_a.py", "docs/läs mig.md"])
 _CODE = st.sampled_from(
-    ["def handle_event(event_id):\n    return store[event_id]", "limit = 10_000", "limit = 20_000", "if a | b:", "# nur so", "x = '\\n'"]
+    [
+        "def handle_event(event_id):\n    return store[event_id]",
+        "limit = 10_000",
+        "limit = 20_000",
+        "if a | b:",
+        "# nur so",
+        "x = '\\n'",
+    ]
 )
 _STATUS = st.sampled_from(["pending", "in_progress", "completed"])
 
@@ -233,7 +260,11 @@ _STATUS = st.sampled_from(["pending", "in_progress", "completed"])
 @st.composite
 def _step(draw: DrawFn, talk: Talk) -> None:
     """One more thing that happens."""
-    kind = draw(st.sampled_from(["user", "user", "agent", "agent", "run", "run", "read", "write", "edit", "plan", "ask", "refuse"]))
+    kind = draw(
+        st.sampled_from(
+            ["user", "user", "agent", "agent", "run", "run", "read", "write", "edit", "plan", "ask", "refuse"]
+        )
+    )
     match kind:
         case "user":
             talk.user(draw(_ASKED | TEXTS.filter(str.strip)))

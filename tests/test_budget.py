@@ -52,7 +52,10 @@ def full() -> Snapshot:
         constraints=(Constraint(id="C1", text="never push", quote="never push"),),
         authority=(Authority(id="A1", text="deploy", quote="deploy"),),
         decisions=(Decision(id="D1", text="sqlite"),),
-        rejected=(Rejection(id="R1", text="redis 9", why="no server"), Rejection(id="R2", text="pg 1", why="no server")),
+        rejected=(
+            Rejection(id="R1", text="redis 9", why="no server"),
+            Rejection(id="R2", text="pg 1", why="no server"),
+        ),
         facts=tuple(Fact(id=f"F{k}", text=f"fact {w}") for k, w in ((1, 5), (2, 3), (3, 4))),
         artifacts=(
             Artifact(id="P1", text="changed 1", path="a.py", state="modified"),
@@ -111,7 +114,7 @@ def test_without_reasons_to_drop_nothing_is_called_short() -> None:
 
 def test_items_are_hidden_one_after_another_in_the_order_of_the_design() -> None:
     seen: list[str] = []
-    for limit in range(measured(full(), short=True) - 1, 0, -4):
+    for limit in range(measured(full(), short=True) - 1, 0, -6):
         now = fitted(full(), limit)
         gone = set(not_shown(now.snapshot))
         assert gone == set(ORDER[: len(gone)])

@@ -170,7 +170,13 @@ def test_a_file_that_was_only_refused_or_is_not_there_is_not_listed(name: str) -
 
 
 def test_a_change_that_failed_leaves_the_one_before() -> None:
-    talk = Talk().user("Do it.").read("a.py").wrote("a.py", "x = 1").edited("a.py", "old line 1", "new line 1", failed=True)
+    talk = (
+        Talk()
+        .user("Do it.")
+        .read("a.py")
+        .wrote("a.py", "x = 1")
+        .edited("a.py", "old line 1", "new line 1", failed=True)
+    )
     source = talk.source()
     file = only_file(ledger(source))
     assert (file.state, file.lines) == ("modified", ())
@@ -191,13 +197,18 @@ def test_of_parallel_changes_only_those_that_failed_are_taken_back(failed: str, 
     assert file.state == ("modified" if lines else "read")
 
 
-@pytest.mark.parametrize("command", ["rm src/old.py", "git rm -f src/old.py", "cd src && rm ./old.py", "ls; rm a b src/old.py"])
+@pytest.mark.parametrize(
+    "command", ["rm src/old.py", "git rm -f src/old.py", "cd src && rm ./old.py", "ls; rm a b src/old.py"]
+)
 def test_a_removed_file_is_deleted(command: str) -> None:
     assert only_file(Talk().user("Do it.").read("src/old.py").ran(command).ledger()).state == "deleted"
 
 
 def test_a_removal_that_failed_deletes_nothing() -> None:
-    assert only_file(Talk().user("Do it.").read("a.py").ran("rm a.py", "not permitted", failed=True).ledger()).state == "read"
+    assert (
+        only_file(Talk().user("Do it.").read("a.py").ran("rm a.py", "not permitted", failed=True).ledger()).state
+        == "read"
+    )
 
 
 def test_a_renamed_file_is_gone_under_the_old_name_and_there_under_the_new() -> None:
@@ -216,6 +227,13 @@ def test_a_command_has_its_outcome_and_the_line_that_tells_it(form: Form) -> Non
     assert (good.text, good.ok, good.told) == ("make all", True, "created 2 files")
     assert (bad.text, bad.ok) == ("make bad", False)
     assert "c.c:12: error: 'x' undeclared" in bad.told
+
+
+def test_a_long_output_is_told_by_whole_lines() -> None:
+    address = "https://api.example.org/users/4711/stars"
+    for output in (f"{address} " * 400, f"{address}\n" * 400, "one\n" + f"{address} " * 400):
+        told = only_command(Talk().user("Go.").ran("curl -s x", output).ledger()).told
+        assert told in ("", "one", address)
 
 
 def test_an_error_knows_the_run_that_mended_it() -> None:
@@ -242,9 +260,17 @@ def test_a_test_run_that_reports_failures_failed_though_the_command_went_well(ou
 
 @pytest.mark.parametrize(
     ("command", "is_test"),
-    [("npm run test:unit", True), ("cargo test", True), ("go test ./...", True), ("python -m unittest", True), ("make test", True),
-     ("cat latest.txt", False), ("ls tests", False), ("echo contest", False)],
-)  # fmt: skip
+    [
+        ("npm run test:unit", True),
+        ("cargo test", True),
+        ("go test ./...", True),
+        ("python -m unittest", True),
+        ("make test", True),
+        ("cat latest.txt", False),
+        ("ls tests", False),
+        ("echo contest", False),
+    ],
+)
 def test_what_is_a_test_run(command: str, is_test: bool) -> None:
     assert only_command(Talk().user("Go.").ran(command, "fine").ledger()).is_test is is_test
 
@@ -294,7 +320,13 @@ def test_emphasis_goes_and_names_stay_whole(text: str, plain: str) -> None:
 
 def test_a_turn_has_what_was_asked_what_came_of_it_and_its_proof() -> None:
     talk = Talk().user("Fix it.").edited("a.py", "old line 1", "new line 1").ran("pytest", "3 passed")
-    source = talk.agent("The parser now reads empty files.").user("And b?").read("b.py").agent("It is fine already.").source()
+    source = (
+        talk.agent("The parser now reads empty files.")
+        .user("And b?")
+        .read("b.py")
+        .agent("It is fine already.")
+        .source()
+    )
     first, second = ledger(source).turns
     assert [said.text for said in first.asked] == ["Fix it."]
     assert first.answer
@@ -304,7 +336,9 @@ def test_a_turn_has_what_was_asked_what_came_of_it_and_its_proof() -> None:
 
 
 def test_a_turn_whose_last_run_failed_says_so() -> None:
-    source = Talk().user("Fix it.").wrote("a.py").ran("pytest", "1 failed", failed=True).agent("It is fixed now.").source()
+    source = (
+        Talk().user("Fix it.").wrote("a.py").ran("pytest", "1 failed", failed=True).agent("It is fixed now.").source()
+    )
     assert ledger(source).turns[0].failed == where(source, "1 failed")
 
 
@@ -335,9 +369,9 @@ def test_lines_of_output_know_the_file_or_command_they_are_from() -> None:
 def test_every_text_stands_where_its_ref_leads(talk: Talk, form: Form) -> None:
     source = talk.source(form)
     found, evidence = ledger(source), Evidence([source])
-    lines = [*found.said, *found.sentences, *found.outputs, *(line for file in found.files for line in file.lines)]
-    for line in lines:
-        assert line.text in evidence.text([line.ref]).replace("**", "")
+    lines = [*found.sentences, *found.outputs, *(line for file in found.files for line in file.lines)]
+    for text, here in [(said.text, said.ref) for said in found.said] + [(line.text, line.ref) for line in lines]:
+        assert text in evidence.text([here]).replace("**", "")
     for command in found.commands:
         assert command.text in evidence.text([command.ref])
         assert command.told.removesuffix(" …") in evidence.text([command.result])

@@ -4,12 +4,11 @@ import re
 
 import pytest
 from build import FORMS, Form, Talk, call, ledger, where
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 from strategies import talks
 
 from compactor import pipeline
-from compactor.budget import hideable
 from compactor.evidence import Evidence
 from compactor.fold import fold
 from compactor.offline import offline
@@ -95,8 +94,12 @@ def test_a_tiny_budget_still_holds_all_that_binds(talk: Talk) -> None:
 @pytest.mark.parametrize("form", FORMS)
 def test_what_the_user_said_stands_in_the_field_it_belongs_to(form: Form) -> None:
     talk = Talk().user("Make the orders webhook idempotent.").agent("Looking.")
-    talk.user("Never push to main.").agent("Noted.").user("You can deploy to staging, not to production.").agent("Good.")
-    talk.user("Let's use sqlite, because pg needs a server.").agent("Done.").user("Done when all tests pass.").agent("Yes.")
+    talk.user("Never push to main.").agent("Noted.").user("You can deploy to staging, not to production.").agent(
+        "Good."
+    )
+    talk.user("Let's use sqlite, because pg needs a server.").agent("Done.").user("Done when all tests pass.").agent(
+        "Yes."
+    )
     snapshot = summed(talk, form)
     assert texts(snapshot, "objective")[0].startswith("Make the orders webhook idempotent.")
     assert texts(snapshot, "constraints") == ["Never push to main.", "Done when all tests pass."]
@@ -114,14 +117,22 @@ def test_a_short_yes_is_a_permission_only_for_what_was_asked() -> None:
     assert granted.text == "yes"
     assert granted.scope == 'answering "Shall I push the branch to origin?"'
     assert granted.evidence == (where(source, "yes"), where(source, "Shall I push"))
+    bold = Talk().user("Look.").agent("**Shall I** push the branch to origin?").user("yes").source()
+    assert verify(case(fold(None, updated(bold)), Evidence([bold]))).errors == ()
     nothing_asked = Talk().user("Look.").agent("The log is empty.").user("ok").agent("Yes.")
     assert texts(summed(nothing_asked), "authority") == []
 
 
 def test_files_commands_plans_and_jobs_are_items() -> None:
-    talk = Talk().user("Make the orders webhook idempotent.").planned(lock_the_row="in_progress", write_the_docs="pending")
-    talk.agent("I add a lock around the event handler.").wrote("orders/hooks.py", "def handle_event(event_id):\n    lock(event_id)\n")
-    talk.ran("pytest tests/test_orders.py", "FAILED tests/test_orders.py::test_twice - KeyError: 'event_id'", failed=True)
+    talk = (
+        Talk().user("Make the orders webhook idempotent.").planned(lock_the_row="in_progress", write_the_docs="pending")
+    )
+    talk.agent("I add a lock around the event handler.").wrote(
+        "orders/hooks.py", "def handle_event(event_id):\n    lock(event_id)\n"
+    )
+    talk.ran(
+        "pytest tests/test_orders.py", "FAILED tests/test_orders.py::test_twice - KeyError: 'event_id'", failed=True
+    )
     talk.ran("make serve_orders", "Command running in background with ID: bg42")
     snapshot = summed(talk)
     (file,) = snapshot.artifacts
@@ -134,15 +145,51 @@ def test_files_commands_plans_and_jobs_are_items() -> None:
     assert any("pytest tests/test_orders.py" in text and "KeyError: 'event_id'" in text for text in open_loops)
 
 
+def test_a_short_request_is_the_objective_where_there_is_no_longer_one() -> None:
+    assert texts(summed(Talk().user("Fix it.").read("a.py").agent("Done.")), "objective") == ["Fix it."]
+    longer = Talk().user("Hi.").agent("Hi.").user("Fix the parser in src/parse.py.").agent("Done.")
+    assert texts(summed(longer), "objective") == ["Fix the parser in src/parse.py."]
+
+
+def test_a_task_in_progress_cites_where_it_was_named() -> None:
+    talk = Talk().user("Review my skills.").tool("TaskCreate", "Task #1 created", subject="Review all 3 skills")
+    source = talk.tool("TaskUpdate", "Updated", taskId="1", status="in_progress").source()
+    snapshot = fold(None, updated(source))
+    assert texts(snapshot, "next_action") == ["in the plan: Review all 3 skills"]
+    assert verify(case(snapshot, Evidence([source]))).ok
+
+
 def test_a_mended_test_is_open_no_more() -> None:
-    talk = Talk().user("Fix it.").ran("pytest tests/test_orders.py", "1 failed", failed=True).edited("a.py", "old_line", "new_line")
+    talk = (
+        Talk()
+        .user("Fix it.")
+        .ran("pytest tests/test_orders.py", "1 failed", failed=True)
+        .edited("a.py", "old_line", "new_line")
+    )
     snapshot = summed(talk.ran("pytest tests/test_orders.py", "3 passed in 0.2s").agent("It works."))
     assert not [text for text in texts(snapshot, "open_loops") if "fails" in text]
     assert any("3 passed" in text for text in texts(snapshot, "completed"))
 
 
+def test_an_approved_plan_is_a_decision_of_the_user_and_its_text_is_not() -> None:
+    told = "User has approved your plan. You can now start coding."
+    talk = (
+        Talk().user("Lock it.").tool("ExitPlanMode", told, plan="# Lock the row\n\nNever push. Use select_for_update.")
+    )
+    snapshot = summed(talk.agent("I start with the lock."))
+    (decision,) = snapshot.decisions
+    assert "Lock the row" in decision.text
+    assert decision.approved_by
+    assert texts(snapshot, "constraints") == texts(snapshot, "authority") == []
+
+
 def test_looking_around_proves_nothing() -> None:
-    talk = Talk().user("Move the orders to pg.").ran("git log -3 --oneline", "1a2b3c4 fix orders").agent("The orders are in pg now.")
+    talk = (
+        Talk()
+        .user("Move the orders to pg.")
+        .ran("git log -3 --oneline", "1a2b3c4 fix orders")
+        .agent("The orders are in pg now.")
+    )
     assert texts(summed(talk), "completed") == []
 
 
@@ -154,7 +201,8 @@ def test_the_agents_choice_is_not_called_approved() -> None:
 
 def test_what_the_agent_says_and_nothing_shows_is_only_to_be_verified() -> None:
     talk = Talk().user("Look at hooks.py.").read("hooks.py", "def handle_event(event_id): ...")
-    talk.agent("The handler handle_event takes one event_id parameter from callers. The limit_of_events is configured with thirty entries per second.")
+    talk.agent("The handler handle_event takes one event_id parameter from callers.")
+    talk.agent("The limit_of_events is configured with thirty entries per second.")
     talk.agent("That is all there is to see.")
     snapshot = summed(talk)
     assert [text for text in texts(snapshot, "facts") if "limit_of_events" in text] == []
@@ -164,7 +212,13 @@ def test_what_the_agent_says_and_nothing_shows_is_only_to_be_verified() -> None:
 def test_what_the_plan_finished_later_closes_what_stood_open() -> None:
     first = Talk().user("Do it.").planned(lock_the_row="in_progress", write_the_docs="pending")
     previous = summed(first)
-    second = Talk().user("Go on.").wrote("docs.md").planned(lock_the_row="completed", write_the_docs="completed").agent("Done.")
+    second = (
+        Talk()
+        .user("Go on.")
+        .wrote("docs.md")
+        .planned(lock_the_row="completed", write_the_docs="completed")
+        .agent("Done.")
+    )
     snapshot = fold(previous, updated(second.source(), previous))
     assert "planned: write the docs" in texts(snapshot, "open_loops", "closed")
     assert "lock the row" in texts(snapshot, "in_progress", "closed")
@@ -189,7 +243,10 @@ def outcome(talk: Talk, form: Form = "openai", keep: int = 2, **options: object)
 
 
 def test_focus_raises_what_it_names() -> None:
-    plain, focused = outcome(long_talk(), max_summary=420), outcome(long_talk(), max_summary=420, focus="function_03 of part_03")
+    plain, focused = (
+        outcome(long_talk(), max_summary=420),
+        outcome(long_talk(), max_summary=420, focus="function_03 of part_03"),
+    )
     assert "function_03" not in plain.block
     assert "function_03" in focused.block
 
@@ -224,7 +281,9 @@ def test_lost_constraints_01_what_was_forbidden_survives_word_for_word(form: For
 
 
 IMPERATIVE = re.compile(
-    r"^(?:please |now |next,? |then )*(?:continue|run|resume|go|ssh|drop|start|do|execute|finish|make|fix|proceed|keep)\b", re.IGNORECASE
+    r"^(?:please |now |next,? |then )*"
+    r"(?:continue|run|resume|go|ssh|drop|start|do|execute|finish|make|fix|proceed|keep)\b",
+    re.IGNORECASE,
 )
 
 
@@ -234,7 +293,12 @@ def test_lost_constraints_02_a_plan_is_neither_done_nor_permitted_nor_ordered(fo
     done = outcome(then(talk.agent("Plan: 1) drop table 2) ssh to host and restart")), form)
     assert done.snapshot
     assert texts(done.snapshot, "constraints") == ["Only plan. Do not change files until I say go."]
-    assert texts(done.snapshot, "authority") == texts(done.snapshot, "decisions") == texts(done.snapshot, "completed") == []
+    assert (
+        texts(done.snapshot, "authority")
+        == texts(done.snapshot, "decisions")
+        == texts(done.snapshot, "completed")
+        == []
+    )
     for _, item in done.snapshot.items():
         assert not IMPERATIVE.match(item.text)
         assert not IMPERATIVE.match(getattr(item, "next", ""))
@@ -249,7 +313,11 @@ def test_lost_constraints_03_the_last_permission_holds_and_the_older_ones_are_su
     first, last = snapshot.authority
     (withdrawal,) = snapshot.constraints
     assert (last.text, last.status) == ("ok, edit tests/ only.", "active")
-    assert (withdrawal.text, withdrawal.status, withdrawal.by) == ("I take that back, no edits at all.", "superseded", last.id)
+    assert (withdrawal.text, withdrawal.status, withdrawal.by) == (
+        "I take that back, no edits at all.",
+        "superseded",
+        last.id,
+    )
     assert (first.text, first.status, first.by) == ("You may edit src/a.py only.", "superseded", withdrawal.id)
 
 
@@ -283,7 +351,9 @@ def test_lost_constraints_09_an_answer_given_through_a_tool_is_a_decision_of_the
     assert decision.text.startswith("sqlite")
     assert decision.approved_by
     assert where(talk.source("openai"), "sqlite", "result").endswith(decision.approved_by.ref.partition(":")[2])
-    other = padded(Talk().user("Set it up.")).agent("", call("q1", "fetch", q="DB?")).result("q1", answer).agent("Good.")
+    other = (
+        padded(Talk().user("Set it up.")).agent("", call("q1", "fetch", q="DB?")).result("q1", answer).agent("Good.")
+    )
     untold = outcome(then(other)).snapshot
     assert untold
     assert texts(untold, "decisions") == []

@@ -1,4 +1,4 @@
-"""What a sentence does, in four languages: plain cases that may not be missed, and plain ones that must not be taken."""
+"""What a sentence does, in four languages: plain cases that may not be missed, plain ones that must not be taken."""
 
 import pytest
 
@@ -170,38 +170,92 @@ PERMISSIONS = [  # text, whether a limit is said with it
     ("你可以部署到测试环境，但不要碰生产环境。", True),
     ("允许你只修改测试文件。", True),
 ]
-NO_PERMISSIONS = ["May I push?", "Can you push it?", "你可以推送吗？", "¿Puedes subirlo?", "Kannst du es ausrollen?", "Fix the bug."]
+NO_PERMISSIONS = [
+    "May I push?",
+    "Can you push it?",
+    "你可以推送吗？",
+    "¿Puedes subirlo?",
+    "Kannst du es ausrollen?",
+    "Fix the bug.",
+]
 
-APPROVALS = ["yes", "Yes, do it.", "ok", "OK, go ahead", "lgtm", "sounds good!", "Go for it", "ship it", "sure, why not",
-             "ja", "Ja, mach das.", "genau", "einverstanden", "passt", "sí", "vale", "de acuerdo, hazlo", "claro",
-             "好", "好的，继续吧", "可以", "同意", "没问题"]  # fmt: skip
-NO_APPROVALS = ["yesterday it worked", "okapis are animals", "no", "The plan is fine", "nein", "jagen", "silencio", "不行", "why?"]
+APPROVALS = [
+    "yes", "Yes, do it.", "ok", "OK, go ahead", "lgtm", "sounds good!", "Go for it", "ship it", "sure, why not", "ja",
+    "Ja, mach das.", "genau", "einverstanden", "passt", "sí", "vale", "de acuerdo, hazlo", "claro", "好",
+    "好的，继续吧", "可以", "同意", "没问题",
+]  # fmt: skip
+NO_APPROVALS = [
+    "yesterday it worked",
+    "okapis are animals",
+    "no",
+    "The plan is fine",
+    "nein",
+    "jagen",
+    "silencio",
+    "不行",
+    "why?",
+]
 
-CORRECTIONS = ["No, that's the wrong file.", "Wrong.", "stop", "wait, not that one", "Actually, use sqlite.", "that's not right",
-               "undo that", "I meant the other parser", "I take that back, no edits at all.", "This is wrong",
-               "Nein, die andere Datei.", "falsch", "Halt, nicht das.", "no es eso", "Espera, eso no.", "para",
-               "不对，是另一个文件。", "错了", "等等，不是这个"]  # fmt: skip
+CORRECTIONS = [
+    "No, that's the wrong file.", "Wrong.", "stop", "wait, not that one", "Actually, use sqlite.", "that's not right",
+    "undo that", "I meant the other parser", "I take that back, no edits at all.", "This is wrong",
+    "Nein, die andere Datei.", "falsch", "Halt, nicht das.", "no es eso", "Espera, eso no.", "para",
+    "不对，是另一个文件。", "错了", "等等，不是这个",
+]  # fmt: skip
 NO_CORRECTIONS = ["Now add a test.", "nothing to add", "Halten wir fest", "parametrize it", "The north wall", "好的"]
 
-REQUESTS = ["Fix the login page.", "Could you add a test?", "please run it again", "ok, now write the docs", "Show me the log.",
-            "Can you explain this?", "Kannst du das prüfen?", "Bitte füge einen Test hinzu.", "Schreib die Doku.", "Zeig mir das Log.",
-            "Puedes revisar esto?", "Por favor añade una prueba.", "Escribe la documentación.", "¿Puedes explicarlo?",
-            "请加一个测试。", "帮我看看日志", "把文件移走"]  # fmt: skip
-NO_REQUESTS = ["It works now.", "What a mess.", "The test failed.", "Das ist gut.", "Está bien.", "程序崩溃了。", "Address 12 is free."]
+REQUESTS = [
+    "Fix the login page.", "Could you add a test?", "please run it again", "ok, now write the docs",
+    "Show me the log.", "Can you explain this?", "Kannst du das prüfen?", "Bitte füge einen Test hinzu.",
+    "Schreib die Doku.", "Zeig mir das Log.", "Puedes revisar esto?", "Por favor añade una prueba.",
+    "Escribe la documentación.", "¿Puedes explicarlo?", "请加一个测试。", "帮我看看日志", "把文件移走",
+]  # fmt: skip
+NO_REQUESTS = [
+    "It works now.",
+    "What a mess.",
+    "The test failed.",
+    "Das ist gut.",
+    "Está bien.",
+    "程序崩溃了。",
+    "Address 12 is free.",
+]
 
-REVOCATIONS = ["I take that back, no edits at all.", "Never mind.", "Forget about the cache.", "You may no longer push.",
-               "Scrap that, start over.", "Das nehme ich zurück.", "Du darfst nicht mehr pushen.", "Vergiss das.",
-               "Ya no puedes subir nada.", "Olvida lo anterior.", "Retiro lo dicho.", "我收回刚才的话。", "以后不再允许推送。", "那条规则作废。"]  # fmt: skip
-NO_REVOCATIONS = ["Take it to the back.", "Never push.", "Das ist nicht gut.", "No lo sé.", "不要推送。", "Don't forget the tests."]
+REVOCATIONS = [
+    "I take that back, no edits at all.", "Never mind.", "Forget about the cache.", "You may no longer push.",
+    "Scrap that, start over.", "Das nehme ich zurück.", "Du darfst nicht mehr pushen.", "Vergiss das.",
+    "Ya no puedes subir nada.", "Olvida lo anterior.", "Retiro lo dicho.", "我收回刚才的话。", "以后不再允许推送。",
+    "那条规则作废。",
+]  # fmt: skip
+NO_REVOCATIONS = [
+    "Take it to the back.",
+    "Never push.",
+    "Das ist nicht gut.",
+    "No lo sé.",
+    "不要推送。",
+    "Don't forget the tests.",
+]
 
-CRITERIA = ["Done when all tests pass.", "Keep going until every test is green.", "The build should be green.", "Fertig, wenn alles läuft.",
-            "Mach weiter, bis alle Tests grün sind.", "Terminado cuando pasen las pruebas.", "Sigue hasta que funcione.",
-            "完成标准：所有测试通过。", "直到所有测试都通过。"]  # fmt: skip
+CRITERIA = [
+    "Done when all tests pass.", "Keep going until every test is green.", "The build should be green.",
+    "Fertig, wenn alles läuft.", "Mach weiter, bis alle Tests grün sind.", "Terminado cuando pasen las pruebas.",
+    "Sigue hasta que funcione.", "完成标准：所有测试通过。", "直到所有测试都通过。",
+]  # fmt: skip
 NO_CRITERIA = ["The test is red.", "When will it be done?", "Der Test läuft.", "测试失败了。"]
 
-OUTWARD = ["Commit and push it.", "Deploy to staging.", "delete the old branch", "Open a pull request.", "Send the mail.",
-           "Bitte den Branch löschen.", "Despliega la rama.", "borra los datos", "部署到测试环境。", "提交并推送。"]  # fmt: skip
-NOT_OUTWARD = ["Read the file.", "The deployment failed.", "It was committed yesterday.", "Zeig mir das Log.", "看看日志。"]
+DENIALS = ["You can't push.", "You may not touch the database.", "You are not allowed to deploy.", "No, you mustn't."]
+NO_DENIALS = ["You can push.", "I can't find it.", "Permission denied: /etc/app.conf", "Can't you push?", "Never mind."]
+
+OUTWARD = [
+    "Commit and push it.", "Deploy to staging.", "delete the old branch", "Open a pull request.", "Send the mail.",
+    "Bitte den Branch löschen.", "Despliega la rama.", "borra los datos", "部署到测试环境。", "提交并推送。",
+]  # fmt: skip
+NOT_OUTWARD = [
+    "Read the file.",
+    "The deployment failed.",
+    "It was committed yesterday.",
+    "Zeig mir das Log.",
+    "看看日志。",
+]
 
 
 def table(cases: dict[str, list[str]]) -> list[str]:
@@ -238,9 +292,10 @@ def test_a_permission_is_taken_with_its_limit(text: str, limited: bool) -> None:
         (words.is_request, REQUESTS, NO_REQUESTS),
         (words.is_revocation, REVOCATIONS, NO_REVOCATIONS),
         (words.is_criterion, CRITERIA, NO_CRITERIA),
+        (words.is_denial, DENIALS, NO_DENIALS),
         (words.is_outward, OUTWARD, NOT_OUTWARD),
     ],
-    ids=["permission", "approval", "correction", "request", "revocation", "criterion", "outward"],
+    ids=["permission", "approval", "correction", "request", "revocation", "criterion", "denial", "outward"],
 )
 def test_the_plain_cases_of_each_kind(tells: object, yes: list[str], no: list[str]) -> None:
     assert callable(tells)
@@ -248,13 +303,17 @@ def test_the_plain_cases_of_each_kind(tells: object, yes: list[str], no: list[st
     assert [text for text in no if tells(text)] == []
 
 
-@pytest.mark.parametrize("text", ["Why?", "Is it `done?`", "Quick question: where is it", "¿Qué?", "为什么？", "可以推送吗", "(Really?)"])
+@pytest.mark.parametrize(
+    "text", ["Why?", "Is it `done?`", "Quick question: where is it", "¿Qué?", "为什么？", "可以推送吗", "(Really?)"]
+)
 def test_questions(text: str) -> None:
     assert words.is_question(text)
     assert not words.is_permission(text)
 
 
-@pytest.mark.parametrize("text", ["No?", "Should I or should you?", "Must it be sqlite?", "Darf ich nicht?", "不能推送吗？"])
+@pytest.mark.parametrize(
+    "text", ["No?", "Should I or should you?", "Must it be sqlite?", "Darf ich nicht?", "不能推送吗？"]
+)
 def test_a_question_with_a_rules_words_is_no_rule(text: str) -> None:
     assert not words.is_rule(text)
 
@@ -307,17 +366,27 @@ def test_clipping_keeps_the_beginning_and_marks_the_cut(text: str, limit: int) -
 
 
 AGENT = {
-    words.decides: (["I decided to use sqlite.", "Going with the second approach.", "I'll use a lock instead of a queue.",
-                     "Ich habe mich für sqlite entschieden.", "Recomiendo usar sqlite.", "我决定采用 sqlite。"],
+    words.decides: ([
+        "I decided to use sqlite.", "Going with the second approach.", "I'll use a lock instead of a queue.",
+        "Ich habe mich für sqlite entschieden.", "Recomiendo usar sqlite.", "我决定采用 sqlite。",
+    ],
                     ["Should I use sqlite instead?", "The file has 30 lines.", "Das Log ist leer.", "日志是空的。"]),
-    words.rejects: (["That didn't work.", "I tried redis, it is too slow.", "I reverted the change.", "Das funktioniert nicht.",
-                     "Redis quedó descartado.", "这个方案行不通。"], ["It works.", "Did it not work?", "Alles gut.", "成功了。"]),
-    words.finds: (["The root cause is a missing lock.", "I found the bug in orders.py.", "Die Ursache ist der Cache.",
-                   "La causa es la caché.", "原因是缓存没有更新。"], ["Is it because of the cache?", "Looking at orders.py.", "看看日志。"]),
-    words.warns: (["This is risky.", "There may be a race condition.", "Vorsicht: die Daten gehen verloren.", "Cuidado con los datos.",
-                   "注意：数据会丢失。"], ["All is well.", "Is it risky?", "Alles gut.", "成功了。"]),
-    words.looks_ahead: (["Let me check the log.", "Now I'll run the tests.", "Next, the docs.", "Als nächstes die Tests.",
-                         "Ahora ejecuto las pruebas.", "接下来运行测试。"], ["I ran the tests.", "The log is empty.", "测试通过了。"]),
+    words.rejects: ([
+        "That didn't work.", "I tried redis, it is too slow.", "I reverted the change.", "Das funktioniert nicht.",
+        "Redis quedó descartado.", "这个方案行不通。",
+    ], ["It works.", "Did it not work?", "Alles gut.", "成功了。"]),
+    words.finds: ([
+        "The root cause is a missing lock.", "I found the bug in orders.py.", "Die Ursache ist der Cache.",
+        "La causa es la caché.", "原因是缓存没有更新。",
+    ], ["Is it because of the cache?", "Looking at orders.py.", "看看日志。"]),
+    words.warns: ([
+        "This is risky.", "There may be a race condition.", "Vorsicht: die Daten gehen verloren.",
+        "Cuidado con los datos.", "注意：数据会丢失。",
+    ], ["All is well.", "Is it risky?", "Alles gut.", "成功了。"]),
+    words.looks_ahead: ([
+        "Let me check the log.", "Now I'll run the tests.", "Next, the docs.", "Als nächstes die Tests.",
+        "Ahora ejecuto las pruebas.", "接下来运行测试。",
+    ], ["I ran the tests.", "The log is empty.", "测试通过了。"]),
 }  # fmt: skip
 
 
