@@ -154,18 +154,13 @@ def _rebuilt(messages: Sequence[Message], outcome: Outcome, data: bytes) -> list
     assert outcome.plan.cut
     tail = before.live[outcome.plan.cut.at :]
     kept = [*before.live[: before.fixed], *(range(tail[0], len(before.entries)) if tail else ())]
-    left = iter([index for index in kept if not _is_gone(before, index, outcome.repaired)])
+    left = iter([index for index in kept if index not in outcome.gone])
     block = after.live[after.fixed : after.first]
     result = []
     for entry in after.entries:
         index = -1 if entry.index in block else next(left)
         result.append(orjson.loads(entry.raw) if index in (-1, *outcome.repaired) else messages[index])
     return result
-
-
-def _is_gone(before: Transcript, index: int, repaired: frozenset[int]) -> bool:
-    """Whether a kept message held nothing but orphan results."""
-    return index in repaired and all(part.kind in ("result", "media") for part in before.entries[index].parts)
 
 
 def safe_split_point(messages: Sequence[Message], keep: int = split.DEFAULT_KEEP) -> int:

@@ -3,8 +3,8 @@
 import os
 import re
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Annotated, Any
 
 import typer
@@ -92,18 +92,32 @@ def run(
     from compactor.pipeline import Options
     from compactor.split import Keep
 
-    tokens, share = _trigger(budget, at)
-    options = Options(
-        keep=Keep(keep, keep_turns, keep_tokens), budget=tokens, at=share, max_summary=max_summary, focus=_text(focus),
-        pins=tuple(map(_text, pin or ())), block_role=block_role,
-    )  # fmt: skip
-    report = jobs.run(
-        jobs.Job(transcript, options, out, summary, format_name, _numbers(select), _text(task), in_place, resumable,
-                 summary_only, dry_run, force)
-    )  # fmt: skip
-    to_stdout = bool(report.stdout) or out == "-" or (transcript == "-" and not out)
-    _tell(report, as_json, quiet, verbose, json_to_stderr=to_stdout)
+    to_stdout = out == "-" or (transcript == "-" and not out)
+    with _errors_as_json(as_json, to_stdout or summary == "-"):
+        tokens, share = _trigger(budget, at)
+        options = Options(
+            keep=Keep(keep, keep_turns, keep_tokens), budget=tokens, at=share, max_summary=max_summary,
+            focus=_text(focus), pins=tuple(map(_text, pin or ())), block_role=block_role,
+        )  # fmt: skip
+        report = jobs.run(
+            jobs.Job(transcript, options, out, summary, format_name, _numbers(select), _text(task), in_place,
+                     resumable, summary_only, dry_run, force)
+        )  # fmt: skip
+    _tell(report, as_json, quiet, verbose, json_to_stderr=bool(report.stdout) or to_stdout)
     raise typer.Exit(report.exit_code)
+
+
+@contextmanager
+def _errors_as_json(as_json: bool, to_stderr: bool = False) -> Iterator[None]:
+    """Under --json an error is one object too, where the report would have been."""
+    try:
+        yield
+    except CompactError as error:
+        if not as_json:
+            raise
+        told = _json({"status": "error", "reason": str(error), "exit_code": error.exit_code})
+        (_print if to_stderr else _write)(told)
+        raise typer.Exit(error.exit_code) from error
 
 
 def _text(argument: str) -> str:
@@ -159,10 +173,14 @@ def _unwritten(error: OSError | AttributeError) -> OutputError:
 
 def say(text: str) -> None:
     """One line for people, on standard error, with nothing that a terminal obeys; any encoding can take it."""
-    clean = re.sub(
+    _print(_clean(text) + "\n")
+
+
+def _clean(text: str) -> str:
+    """A text with nothing that a terminal obeys but line breaks and tabs."""
+    return re.sub(
         r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]", lambda m: f"\\x{ord(m[0]):02x}", text
     )
-    _print(clean + "\n")
 
 
 def _print(text: str) -> None:
@@ -214,8 +232,9 @@ def show(
     from compactor import summary as summaries
     from compactor.render import markdown
 
-    raw, _ = files.read_input(summary)
-    loaded = summaries.load(raw, summary)
+    with _errors_as_json(as_json):
+        raw, _ = files.read_input(summary)
+        loaded = summaries.load(raw, summary)
     if as_json:
         import json
 
@@ -223,11 +242,8 @@ def show(
         return
     for one in loaded:
         sources = one.provenance.get("sources") or [{}]
-        _write(
-            markdown(
-                one.snapshot, str(sources[-1].get("name", summary)) + (f" #{one.select}" if len(loaded) > 1 else "")
-            )
-        )
+        title = str(sources[-1].get("name", summary)) + (f" #{one.select}" if len(loaded) > 1 else "")
+        _write(_clean(markdown(one.snapshot, title)))
 
 
 @app.command()
@@ -262,7 +278,8 @@ def verify(
     """
     from compactor.recheck import recheck
 
-    result = recheck(summary, transcripts or [])
+    with _errors_as_json(as_json):
+        result = recheck(summary, transcripts or [])
     if as_json:
         _write(_json(result.as_dict()))
     else:

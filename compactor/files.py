@@ -6,7 +6,7 @@ import os
 import secrets
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
@@ -61,30 +61,45 @@ def write_atomic(path: str, data: bytes, *, mode: int | None = None) -> None:
 
     A link is followed. An existing file keeps its mode; a new one gets `mode`, by default what the umask leaves.
     """
+    with prepared(path, data, mode=mode, overwrite=True) as put:
+        put()
+
+
+def write_new(path: str, data: bytes, *, mode: int | None = None) -> None:
+    """Put the bytes at `path` at once if nothing is there; raises OutputError, also where another process was first."""
+    with prepared(path, data, mode=mode, overwrite=False) as put:
+        put()
+
+
+@contextmanager
+def prepared(path: str, data: bytes, *, mode: int | None = None, overwrite: bool) -> Iterator[Callable[[], None]]:
+    """The bytes on the disk beside `path`; the call that is given puts them there at once. Raises OutputError.
+
+    So several files can be brought to the disk before the first of them is changed. Without the call nothing is left
+    behind. A device or pipe can't be prepared, it's written to at once.
+    """
     with _output_errors(path):
         target = Path(os.path.realpath(path))
         existing = _stat(target)
         if existing and not stat.S_ISREG(existing.st_mode):
             _write_into(target, data)
-            return
-        with _written(target, data, stat.S_IMODE(existing.st_mode) if existing else mode) as temporary:
-            temporary.replace(target)
-        _sync_folder(target)
-
-
-def write_new(path: str, data: bytes, *, mode: int | None = None) -> None:
-    """Put the bytes at `path` at once if nothing is there; raises OutputError, also where another process was first."""
-    with _output_errors(path):
-        target = Path(os.path.realpath(path))
-        existing = _stat(target)
-        if existing and stat.S_ISREG(existing.st_mode):
+        elif existing and not overwrite:
             raise FileExistsError(errno.EEXIST, "exists", path)
-        if existing:
-            _write_into(target, data)
-            return
-        with _written(target, data, mode) as temporary:
-            _link(temporary, target, data, mode)
-        _sync_folder(target)
+    if existing and not stat.S_ISREG(existing.st_mode):
+        yield lambda: None
+        return
+    mode = stat.S_IMODE(existing.st_mode) if existing else mode
+    with _written(path, target, data, mode) as temporary:
+
+        def put() -> None:
+            with _output_errors(path):
+                if overwrite:
+                    temporary.replace(target)
+                else:
+                    _link(temporary, target, data, mode)
+                _sync_folder(target)
+
+        yield put
 
 
 def write_exclusive(path: str, data: bytes, *, mode: int | None = None) -> str:
@@ -92,13 +107,19 @@ def write_exclusive(path: str, data: bytes, *, mode: int | None = None) -> str:
 
     Nothing is ever overwritten; where the same bytes stand already, nothing is written.
     """
-    for name in _candidates(path):
-        if _holds(Path(name), data):
-            return name
-        if not os.path.lexists(name):  # a dangling link counts as taken
-            write_new(name, data, mode=mode)
-            return name
-    raise AssertionError
+    name = exclusive_name(path, data)
+    if not os.path.lexists(name):
+        write_new(name, data, mode=mode)
+    return name
+
+
+def exclusive_name(path: str, data: bytes) -> str:
+    """Where `write_exclusive` puts these bytes: the first name that is free or holds them already."""
+    return next(
+        name
+        for name in _candidates(path)
+        if _holds(Path(name), data) or not os.path.lexists(name)  # a dangling link counts as taken
+    )
 
 
 def make_folder(path: str) -> None:
@@ -110,6 +131,15 @@ def make_folder(path: str) -> None:
 def backup_name(path: str, data: bytes) -> str:
     """Where the original of an in-place change is kept."""
     return f"{path}.{hashlib.sha256(data).hexdigest()[:8]}.orig"
+
+
+def is_device(path: str) -> bool:
+    """Whether something stands there that can't be replaced, only written to: a device or a pipe."""
+    try:
+        existing = _stat(Path(path))
+    except (OSError, ValueError):
+        return False
+    return existing is not None and not (stat.S_ISREG(existing.st_mode) or stat.S_ISDIR(existing.st_mode))
 
 
 def mode_of(path: str) -> int | None:
@@ -145,11 +175,12 @@ def _stat(path: Path) -> os.stat_result | None:
 
 
 @contextmanager
-def _written(target: Path, data: bytes, mode: int | None) -> Iterator[Path]:
+def _written(path: str, target: Path, data: bytes, mode: int | None) -> Iterator[Path]:
     """The bytes in a temporary file beside the target, on disk; it is gone afterwards, whatever happens."""
     temporary = target.with_name(f".compact-{secrets.token_hex(8)}.tmp")
     try:
-        _create(temporary, data, mode)
+        with _output_errors(path):
+            _create(temporary, data, mode)
         yield temporary
     finally:
         temporary.unlink(missing_ok=True)

@@ -1,16 +1,22 @@
 """One file compacted: from its path to its outputs."""
 
 import os
+import re
 import shlex
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
+import orjson
+
 from compactor import clients, files, formats, pipeline, summary
 from compactor.errors import InputError, OutputError, UsageError
+from compactor.formats import lines as stored
+from compactor.formats import sample, spans
 from compactor.pipeline import Compacted, Options, Outcome, Plan
 from compactor.render import markdown
 from compactor.snapshot import Snapshot
@@ -70,7 +76,7 @@ def run(job: Job) -> Report:
     started = time.perf_counter()
     _check(job)
     raw, stamp = files.read_input(job.path)
-    source = formats.read(raw, _name(job.path), job.format or None)
+    source = _read(job, raw)
     found = summary.find(source, _candidates(job))
     paths = _paths(job, source)
     options = _with_places(job, source, paths)
@@ -86,13 +92,22 @@ def run(job: Job) -> Report:
     if not files.unchanged(job.path, stamp):
         message = f"{job.path}: it changed while it was being compacted; run again when the agent is idle"
         raise OutputError(message)
-    paths = _write(job, raw, compacted, document, paths)
+    paths = _write(job, raw, compacted, document, paths, found)
     return _done(job, compacted, paths, document, started)
 
 
 def _check(job: Job) -> None:
     if job.in_place and (job.out or job.resumable or job.path == files.STDIN):
         message = "--in-place goes with a file, and with neither -o nor --resumable"
+        raise UsageError(message)
+    if job.summary_only and (job.in_place or job.resumable):
+        message = f"--summary-only writes no transcript; leave out {'--in-place' if job.in_place else '--resumable'}"
+        raise UsageError(message)
+    if job.resumable and job.out:
+        message = "--resumable puts the result where its client looks for it; leave out -o"
+        raise UsageError(message)
+    if job.summary == files.STDIN and not job.summary_only and _to_stdout(job):
+        message = "--summary -: the transcript goes to standard output; give a file, or --summary-only"
         raise UsageError(message)
     if job.out and job.out != files.STDIN and job.path != files.STDIN and _same_file(job.out, job.path):
         message = f"{job.out}: that's the input; --in-place replaces it and keeps a copy"
@@ -103,8 +118,64 @@ def _check(job: Job) -> None:
             raise UsageError(message)
 
 
+def _to_stdout(job: Job) -> bool:
+    """Whether the transcript goes to standard output."""
+    return job.out == files.STDIN or (job.path == files.STDIN and not (job.out or job.resumable))
+
+
 def _same_file(one: str, other: str) -> bool:
     return os.path.realpath(one) == os.path.realpath(other)
+
+
+def _read(job: Job, raw: bytes) -> Source:
+    """The source; one that holds no messages has no conversations, and of one broken value it's said what is wrong."""
+    name = _name(job.path)
+    if _is_hollow(raw):
+        return Source(name, raw, job.format or "empty", ())
+    try:
+        return formats.read(raw, name, job.format or None)
+    except InputError as error:
+        broken = _broken(raw)
+        if not broken:
+            raise
+        message = f"{name}:{broken}"
+        raise InputError(message) from error
+
+
+def _is_hollow(raw: bytes) -> bool:
+    """Whether it is a file of the right shape that holds nothing: only white space, empty lists, rows of such."""
+    text = raw[stored.begin(raw) :].strip()
+    if b'"role"' in text:
+        return False
+    if not text:
+        return True
+    try:
+        return all(map(_holds_nothing, [orjson.loads(text)]))
+    except orjson.JSONDecodeError:
+        pass
+    try:
+        return all(_holds_nothing(orjson.loads(line)) for line in text.splitlines() if line.strip())
+    except orjson.JSONDecodeError:
+        return False
+
+
+def _holds_nothing(value: Any) -> bool:
+    if isinstance(value, dict):
+        found = [value[key] for key in ("messages", "traj") if key in value]
+        return bool(found) and all(inner == [] for inner in found)
+    return isinstance(value, list) and all(isinstance(inner, dict) and _holds_nothing(inner) for inner in value)
+
+
+def _broken(raw: bytes) -> str:
+    """The line, the damage and the cure of a file that is one value which can't be read; empty for any other."""
+    at = sample.start(raw)
+    if sample.first_values(raw) or not re.match(rb'[\[{]\s*["\[{]', raw[at : at + 1_000]):
+        return ""
+    line = raw.count(b"\n", 0, at) + 1
+    if spans.end_of(raw, at, len(raw)) < 0:
+        return f"{line}: the JSON value that begins here is cut off; write it out again, or close its brackets"
+    damage = next((record.damage for record in stored.records(raw)), "")
+    return f"{line}: {damage}; take the nested value out, or give another file" if "nested" in damage else ""
 
 
 def _name(path: str) -> str:
@@ -144,8 +215,9 @@ def _paths(job: Job, source: Source) -> Paths:
     if job.resumable:
         place = clients.new_session(source)
         return Paths(str(place.path), job.summary or _here(job, ".summary.json"), "", place.command)
-    if job.path == files.STDIN or job.out == files.STDIN:
-        beside = _summary_name(job.out) if job.out and job.out != files.STDIN else ""
+    if job.path == files.STDIN or job.out == files.STDIN or files.is_device(job.out):
+        names_file = job.out not in ("", files.STDIN) and not files.is_device(job.out)
+        beside = _summary_name(job.out) if names_file else ""
         out = job.out or files.STDIN
         return (
             Paths("", job.summary or beside or files.STDIN) if job.summary_only else Paths(out, job.summary or beside)
@@ -167,13 +239,28 @@ def _summary_name(out: str) -> str:
 
 
 def _with_places(job: Job, source: Source, paths: Paths) -> Options:
-    record = f"{source.name} ({source.short}, {source.lines} lines)"
-    if job.path != files.STDIN:
-        record += f"; sed -n 41p {shlex.quote(source.name)} recalls a line"
-    written = shlex.quote(files.shown(Path(paths.summary).name))
-    recall = f"compact show {written}" if paths.summary not in ("", files.STDIN) else ""
+    name = source.name
+    if job.in_place:
+        backup = files.exclusive_name(files.backup_name(job.path, source.raw), source.raw)
+        name = files.shown(Path(backup).name)
+    record = f"{name} ({source.short}, {source.lines} lines)"
+    if job.path != files.STDIN and _is_by_line(source):
+        record += f"; sed -n 41p {shlex.quote(name)} recalls a line"
+    recall = _shown_by(files.shown(Path(paths.summary).name)) if paths.summary not in ("", files.STDIN) else ""
     session = Path(paths.transcript).stem if job.resumable else ""
     return replace(job.options, record=record, recall=recall, session=session)
+
+
+def _is_by_line(source: Source) -> bool:
+    """Whether a line holds one whole message, damage apart: not so in an array on one line, or in a spread one."""
+    messages = [entry for transcript in source.transcripts for entry in transcript.entries if entry.role]
+    alone = sum(entry.nth == 1 and b"\n" not in entry.raw.strip() for entry in messages)
+    return 2 * alone > len(messages)
+
+
+def _shown_by(path: str) -> str:
+    """The command that shows a summary file; of one for people only its name."""
+    return path if path.endswith(".md") else f"compact show {shlex.quote(path)}"
 
 
 def _refuse_existing(job: Job, paths: Paths, found: Sequence[summary.Summary]) -> None:
@@ -182,19 +269,20 @@ def _refuse_existing(job: Job, paths: Paths, found: Sequence[summary.Summary]) -
     if not _is_folded(paths.summary, found):
         taken.append(paths.summary)
     for path in taken:
-        if path not in ("", files.STDIN) and Path(path).exists():
+        if path not in ("", files.STDIN) and Path(path).exists() and not files.is_device(path):
             message = f"{path}: exists; -f overwrites it"
             raise OutputError(message)
 
 
 def _is_folded(path: str, found: Sequence[summary.Summary]) -> bool:
-    """Whether the summary that stands there is the one whose items live on in the new one."""
-    if not (path and found and Path(path).exists()):
+    """Whether all of the summary that stands there lives on in the new one."""
+    if not (path and found and Path(path).is_file()):
         return False
     try:
-        return summary.load(Path(path).read_bytes(), path) == list(found)
+        parts = summary.load(Path(path).read_bytes(), path)
     except (InputError, OSError):
         return False
+    return bool(parts) and all(any(replace(part, select=one.select) == one for one in found) for part in parts)
 
 
 def _document(
@@ -208,34 +296,51 @@ def _document(
     return summary.build(compacted, options, run, job.task, before)
 
 
-def _write(job: Job, raw: bytes, compacted: Compacted, document: Mapping[str, Any], paths: Paths) -> Paths:
-    """Write the summary, then the transcript; where the second fails, a summary that is new goes again."""
+def _write(
+    job: Job, raw: bytes, compacted: Compacted, document: Mapping[str, Any], paths: Paths,
+    found: Sequence[summary.Summary],
+) -> Paths:  # fmt: skip
+    """Bring both files to the disk, then put the transcript in its place, then the summary.
+
+    So whatever fails, what stood there stands there again, the previous summary above all.
+    """
     mode = files.mode_of(job.path)
     if job.in_place:
         backup = files.write_exclusive(files.backup_name(job.path, raw), raw, mode=mode)
         paths = replace(paths, backup=backup)
     if job.resumable:
         files.make_folder(paths.transcript)
-    is_new = bool(paths.summary) and not Path(paths.summary).exists()
-    if paths.summary:
-        _put(paths.summary, _summary_bytes(paths.summary, document, compacted), mode, overwrite=True)
-    try:
-        if paths.transcript and paths.transcript != files.STDIN:
-            _put(paths.transcript, compacted.data, mode, overwrite=job.in_place or job.force)
-    except OutputError:
-        if is_new and paths.summary != files.STDIN:
-            Path(paths.summary).unlink(missing_ok=True)
-        raise
+    data = _summary_bytes(paths.summary, document, compacted)
+    with ExitStack() as stack:
+        replaces = job.force or _is_folded(paths.summary, found)
+        put_summary = stack.enter_context(_prepared(paths.summary, data, mode, overwrite=replaces))
+        replaces = job.force or job.in_place
+        put_transcript = stack.enter_context(_prepared(paths.transcript, compacted.data, mode, overwrite=replaces))
+        put_transcript()
+        try:
+            put_summary()
+        except OutputError:
+            _take_back(job, paths.transcript, raw)
+            raise
     return paths
 
 
-def _put(path: str, data: bytes, mode: int | None, *, overwrite: bool) -> None:
-    if path == files.STDIN:
-        return
-    if overwrite:
-        files.write_atomic(path, data, mode=mode)
-    else:
-        files.write_new(path, data, mode=mode)
+def _prepared(
+    path: str, data: bytes, mode: int | None, *, overwrite: bool
+) -> AbstractContextManager[Callable[[], None]]:
+    """The bytes ready to be put there; nothing to put where the place is no file."""
+    if path in ("", files.STDIN):
+        return nullcontext(lambda: None)
+    return files.prepared(path, data, mode=mode, overwrite=overwrite)
+
+
+def _take_back(job: Job, path: str, raw: bytes) -> None:
+    """Undo the writing of a transcript that is new, or stands in its original's place."""
+    with suppress(OutputError, OSError):
+        if job.in_place:
+            files.write_atomic(path, raw)
+        elif path not in ("", files.STDIN) and not job.force and not files.is_device(path):
+            Path(path).unlink(missing_ok=True)
 
 
 def _summary_bytes(path: str, document: Mapping[str, Any], compacted: Compacted) -> bytes:
@@ -306,6 +411,7 @@ def _plan_lines(source: Source, plan: Plan, many: bool) -> Iterator[str]:
     yield f"  kept verbatim{where}: {tail.messages} messages, {tail.turns} turns, {tail.tokens:,} tokens"
     if plan.cut.note:
         yield f"  {plan.cut.note}"
+    yield from (f"  {finding}" for finding in plan.findings)
 
 
 def _unchanged(job: Job, compacted: Compacted, paths: Paths, started: float) -> Report:
@@ -319,7 +425,8 @@ def _unchanged(job: Job, compacted: Compacted, paths: Paths, started: float) -> 
         if paths.transcript == files.STDIN:
             stdout = source.raw
         elif job.out and not job.in_place:
-            _put(job.out, source.raw, files.mode_of(job.path), overwrite=job.force)
+            with _prepared(job.out, source.raw, files.mode_of(job.path), overwrite=job.force) as put:
+                put()
     line = f"{source.name}: {'refused' if refused else 'nothing to do'}: {reason}"
     body = _body(compacted, status, reason, Paths(), started)
     return Report(status, (line,), _notes(source), stdout, body)
@@ -361,8 +468,10 @@ def _done(job: Job, compacted: Compacted, paths: Paths, document: Mapping[str, A
     tails = [outcome.plan.cut.tail for outcome in done if outcome.plan.cut]
     kept = f"{sum(t.messages for t in tails)} messages ({sum(t.turns for t in tails)} turns) kept verbatim"
     items = sum(outcome.verdict.items for outcome in done)
-    line = f"{name}: {before:,} -> {after:,} tokens{many}, {items} items, {kept}; offline summary, no model"
-    follow = [f"see it: compact show {paths.summary}" if paths.summary not in ("", files.STDIN) else ""]
+    usage = done[0].plan.transcript.usage if len(done) == 1 else 0
+    counted = f" (the provider last counted {usage:,})" if usage else ""
+    line = f"{name}: {before:,} -> {after:,} tokens{counted}{many}, {items} items, {kept}; offline summary, no model"
+    follow = [f"see it: {_shown_by(paths.summary)}" if paths.summary not in ("", files.STDIN) else ""]
     if compacted.source.format == "claude-code" and not job.summary_only:
         follow.append(f"resume it: {paths.resume or f'compact run {job.path} --resumable'}")
     line = "; ".join([line, *filter(None, follow)])
@@ -370,6 +479,8 @@ def _done(job: Job, compacted: Compacted, paths: Paths, document: Mapping[str, A
     warnings += [f"{name}: {o.plan.cut.note}" for o in done if o.plan.cut and o.plan.cut.note]
     if paths.transcript == files.STDIN and job.path == files.STDIN and not paths.summary:
         warnings.append("standard input: the original is kept nowhere, and no summary file; --summary FILE writes one")
+    pins = pipeline.unmatched_pins([outcome.plan for outcome in done], job.options.pins)
+    warnings += [f"{compacted.source.name}: --pin {pin!r} matches nothing" for pin in pins]
     warnings += [f"{compacted.source.name}: {guess}" for guess in compacted.source.guesses]
     stdout = compacted.data if paths.transcript == files.STDIN else b""
     if paths.summary == files.STDIN:

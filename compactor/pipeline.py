@@ -2,8 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from compactor import formats, split, verify
 from compactor.budget import Fitted, fit
@@ -75,6 +74,8 @@ class Plan:
     previous: Snapshot | None = None
     limit: int = 0
     """Tokens the block may take."""
+    findings: tuple[verify.Finding, ...] = ()
+    """What of the earlier block couldn't be taken over."""
 
     @property
     def head(self) -> list[Entry]:
@@ -101,6 +102,8 @@ class Outcome:
     edits: tuple[Note, ...] = ()
     repaired: frozenset[int] = frozenset()
     """Indexes of kept entries that lost an orphan result."""
+    gone: frozenset[int] = frozenset()
+    """Those of them that held nothing else, and aren't written."""
     data: bytes = b""
     """The conversation's new bytes, where it changed."""
 
@@ -113,7 +116,6 @@ class Compacted:
     outcomes: tuple[Outcome, ...]
     data: bytes
     """The new transcript; the source's own bytes where nothing changed or something was refused."""
-    extra: dict[str, Any] = field(default_factory=dict)
 
     @property
     def refused(self) -> bool:
@@ -139,9 +141,9 @@ def plan(source: Source, position: int, options: Options, find: FindPrevious | N
     cut = split.choose(transcript, tokens, options.keep)
     sizes = _sizes(transcript, tokens, cut)
     reason = _not_due(transcript, sizes, options) or ("" if cut else _no_head(transcript, sizes))
-    previous = _previous(source, transcript, find) if cut and not reason else None
+    previous, findings = _previous(source, transcript, find) if cut and not reason else (None, ())
     limit = options.max_summary or _default_limit(transcript, sizes)
-    return Plan(source, position, transcript, counter, sizes, cut, reason, previous, limit)
+    return Plan(source, position, transcript, counter, sizes, cut, reason, previous, limit, findings)
 
 
 def _check_role(source: Source, role: str) -> None:
@@ -188,11 +190,42 @@ def _no_head(transcript: Transcript, sizes: Sizes) -> str:
     return f"no safe cut leaves anything to summarise ({sizes.total:,} tokens in all)"
 
 
-def _previous(source: Source, transcript: Transcript, find: FindPrevious | None) -> Snapshot | None:
-    if not transcript.ours:
-        return None
+def _previous(
+    source: Source, transcript: Transcript, find: FindPrevious | None
+) -> tuple[Snapshot | None, tuple[verify.Finding, ...]]:
+    """The snapshot behind the conversation's block, and what of it isn't known."""
+    block = block_of(transcript)
+    if not block:
+        return None, ()
     found = find(source, transcript) if find else None
-    return found or parse(transcript.entries[transcript.live[transcript.fixed]].text).snapshot
+    if found:
+        return found, ()
+    parsed = parse(block)
+    return parsed.snapshot, tuple(_lost(sum(parsed.hidden.values()), len(parsed.unread)))
+
+
+def block_of(transcript: Transcript) -> str:
+    """The text of the block of ours that the conversation begins with; empty where there is none."""
+    return transcript.entries[transcript.live[transcript.fixed]].text if transcript.ours else ""
+
+
+def _lost(hidden: int, unread: int) -> Iterator[verify.Finding]:
+    if hidden:
+        message = f"{hidden} items of the earlier block weren't found: no summary file of it beside the transcript"
+        yield verify.Finding("earlier", "warning", message, "put it there, or name it with --summary")
+    if unread:
+        message = f"the earlier block was edited: {unread} lines not understood"
+        yield verify.Finding("earlier", "warning", message, "their words are left out of the new one")
+
+
+def unmatched_pins(plans: Sequence[Plan], pins: Sequence[str]) -> list[str]:
+    """The pins that match nothing in any of these conversations."""
+    return [pin for pin in pins if not any(_pins_something(planned, pin) for planned in plans)]
+
+
+def _pins_something(planned: Plan, pin: str) -> bool:
+    story = planned.transcript.story()
+    return any(next(_pinned(entry, planned.source.short, [pin]), None) for entry in story)
 
 
 def compact(
@@ -222,7 +255,8 @@ def _compact_one(planned: Plan, options: Options) -> Outcome:
     )
     findings = [
         *verdict.findings,
-        *verify.block_stands(fitted.snapshot, block, planned.source.short, fitted.short),
+        *planned.findings,
+        *verify.block_stands(fitted.snapshot, block, fitted.short),
         *verify.within_budget(fitted.tokens, planned.limit, fitted.over),
     ]
     verdict = replace(verdict, findings=tuple(findings))
@@ -230,8 +264,9 @@ def _compact_one(planned: Plan, options: Options) -> Outcome:
         return Outcome(planned, False, verify.words_of(verdict.errors), True, fitted.snapshot, block, verdict)
     embedded = _embed(planned, block, options)
     outcome = Outcome(
-        planned, True, "", False, fitted.snapshot, block, verdict, 0, embedded.edits, embedded.repaired, embedded.data
-    )
+        planned, True, snapshot=fitted.snapshot, block=block, verdict=verdict, edits=embedded.edits,
+        repaired=embedded.repaired, gone=embedded.gone, data=embedded.data,
+    )  # fmt: skip
     return _unless_smaller(outcome)
 
 
@@ -365,7 +400,7 @@ def output_stands(outcome: Outcome, after: Transcript) -> Iterator[verify.Findin
         ("fixed part", before.live[: before.fixed], after.live[: after.fixed]),
         ("tail", before.live[planned.cut.at :], after.live[after.first :]),
     ):
-        if not _same(writer, [before.entries[i] for i in old], [after.entries[i] for i in new], outcome.repaired):
+        if not _same(writer, [before.entries[i] for i in old], [after.entries[i] for i in new], outcome):
             yield verify.Finding("output", "error", f"its {what} isn't the one it had", report)
     live_before = [before.entries[i] for i in before.live[planned.cut.at :]]
     orphans = len(split.pair([after.entries[i] for i in after.live]).orphans)
@@ -373,14 +408,9 @@ def output_stands(outcome: Outcome, after: Transcript) -> Iterator[verify.Findin
         yield verify.Finding("output", "error", "a result lost its call", report)
 
 
-def _same(writer: Format, old: Sequence[Entry], new: Sequence[Entry], repaired: frozenset[int]) -> bool:
+def _same(writer: Format, old: Sequence[Entry], new: Sequence[Entry], outcome: Outcome) -> bool:
     """Whether the new entries are the old ones, but for those that lost an orphan result."""
-    left = list(new)
-    for entry in old:
-        if entry.index in repaired:
-            results = [part for part in entry.parts if part.kind == "result"]
-            if len(results) < len(entry.parts) and left:
-                left.pop(0)
-        elif not left or not writer.same(entry, left.pop(0)):
-            return False
-    return not left
+    kept = [entry for entry in old if entry.index not in outcome.gone]
+    return len(kept) == len(new) and all(
+        entry.index in outcome.repaired or writer.same(entry, other) for entry, other in zip(kept, new, strict=True)
+    )

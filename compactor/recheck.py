@@ -1,12 +1,16 @@
 """A summary file checked again, against transcripts at hand."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from compactor import files, formats, summary, verify
+from compactor import files, formats, split, summary, verify
+from compactor.errors import InputError
 from compactor.evidence import Evidence
-from compactor.transcript import Source
+from compactor.pipeline import block_of
+from compactor.render import parse, shown
+from compactor.transcript import Source, Transcript
 
 
 @dataclass(frozen=True)
@@ -16,13 +20,16 @@ class Recheck:
     verdicts: tuple[verify.Verdict, ...]
     lines: tuple[str, ...]
     """For people."""
+    strangers: tuple[str, ...] = ()
+    """Given transcripts that are neither a source nor the output."""
 
     @property
     def ok(self) -> bool:
-        return all(verdict.ok for verdict in self.verdicts)
+        return not self.strangers and all(verdict.ok for verdict in self.verdicts)
 
     def as_dict(self) -> dict[str, Any]:
-        return {"ok": self.ok, "verdicts": [verdict.as_dict() for verdict in self.verdicts]}
+        verdicts = [verdict.as_dict() for verdict in self.verdicts]
+        return {"ok": self.ok, "verdicts": verdicts, "strangers": list(self.strangers)}
 
 
 def recheck(path: str, transcripts: Sequence[str]) -> Recheck:
@@ -30,11 +37,15 @@ def recheck(path: str, transcripts: Sequence[str]) -> Recheck:
     raw, _ = files.read_input(path)
     summaries = summary.load(raw, path)
     read = [(name, files.read_input(name)[0]) for name in transcripts]
-    verdicts, lines = [], []
+    verdicts, lines, used = [], [], set()
     for one in summaries:
-        cited = {str(source.get("sha256")) for source in one.provenance.get("sources", [])}
-        sources = [formats.read(data, name, None) for name, data in _matching(read, cited)]
+        cited = {str(source.get("sha256")): source.get("format") for source in one.provenance.get("sources", [])}
+        sources = [formats.read(data, name, cited[sha]) for name, data, sha in _matching(read, cited)]
+        outputs = [found for name, data in read for found in _outputs(one, name, data)]
+        used |= {source.name for source in sources} | {name for name, _ in outputs}
+        more = [finding for _, found in outputs for finding in _output_findings(one, found, sources)]
         verdict = _check(one, sources)
+        verdict = replace(verdict, findings=(*verdict.findings, *_unnamed(one), *more))
         verdicts.append(verdict)
         lines += [str(finding) for finding in verdict.findings]
         where = f" #{one.select}" if len(summaries) > 1 else ""
@@ -43,19 +54,70 @@ def recheck(path: str, transcripts: Sequence[str]) -> Recheck:
         lines.append(
             f"{path}{where}: {state}; {verdict.items} items against {len(sources)} of {len(cited)} sources{carried}"
         )
-    used = {source.name for one in summaries for source in _used(one, read)}
-    lines += [f"{name}: neither a source nor the output of this summary" for name, _ in read if name not in used]
-    return Recheck(tuple(verdicts), tuple(lines))
+    strangers = tuple(name for name, _ in read if name not in used)
+    lines += [
+        f"{files.shown(name)}: neither a source nor the output of this summary, or changed since; leave it out"
+        for name in strangers
+    ]
+    return Recheck(tuple(verdicts), tuple(lines), strangers)
 
 
-def _matching(read: Iterable[tuple[str, bytes]], cited: set[str]) -> list[tuple[str, bytes]]:
-    return [(name, data) for name, data in read if Source(name, data, "", ()).sha256 in cited]
+def _matching(read: Iterable[tuple[str, bytes]], cited: Mapping[str, Any]) -> Iterator[tuple[str, bytes, str]]:
+    for name, data in read:
+        sha = hashlib.sha256(data).hexdigest()
+        if sha in cited:
+            yield name, data, sha
 
 
-def _used(one: summary.Summary, read: Sequence[tuple[str, bytes]]) -> list[Source]:
-    cited = {str(source.get("sha256")) for source in one.provenance.get("sources", [])}
-    sources = [Source(name, data, "", ()) for name, data in read]
-    return [s for s in sources if s.sha256 in cited or summary.belongs(one, s.raw)]
+def _outputs(one: summary.Summary, name: str, data: bytes) -> Iterator[tuple[str, Transcript | None]]:
+    """The conversation of a given transcript that the summary was written for, where the transcript is its output.
+
+    It is None where the output's bytes can't be read any more, or hold no such conversation.
+    """
+    whole = summary.belongs(one, data)
+    format = one.provenance.get("format")
+    try:
+        source = formats.read(data, name, format if isinstance(format, str) else None)
+    except InputError:
+        source = Source(name, data, "", ())
+    found = [transcript for transcript in source.transcripts if summary.has_block_of(transcript, one)]
+    if found:
+        yield name, found[0]
+    elif whole:
+        within = 0 < one.select <= len(source.transcripts)
+        yield name, source.transcripts[one.select - 1] if within else None
+
+
+def _output_findings(
+    one: summary.Summary, found: Transcript | None, sources: Sequence[Source]
+) -> Iterator[verify.Finding]:
+    """What is wrong with the output: its block is the one that the snapshot renders, its pairs are whole."""
+    parsed = parse(block_of(found)) if found else None
+    if not found or not parsed or not found.ours:
+        yield verify.Finding("block", "error", "the output holds no block where it belongs", "run `compact run` again")
+        return
+    if parsed.unread or parsed.snapshot not in (shown(one.snapshot), shown(one.snapshot, short=True)):
+        message = "the output's block isn't the one that this summary renders"
+        yield verify.Finding("block", "error", message, "one of them was edited: run `compact run` again")
+    live = [found.entries[index] for index in found.live]
+    lone = {live[position].parts[part - 1].call_id for position, part in split.pair(live).orphans}
+    stories = [entry for source in sources for transcript in source.transcripts for entry in transcript.story()]
+    called = {part.call_id for entry in stories for part in entry.parts if part.kind == "call"}
+    if lost := sorted(lone & called):
+        message = f"results of {', '.join(lost)} lost their calls in the output"
+        yield verify.Finding("pairs", "error", message, "run `compact run` again")
+
+
+def _unnamed(one: summary.Summary) -> Iterator[verify.Finding]:
+    """Refs into sources that the summary doesn't name can be looked up nowhere."""
+    sources, unnamed = one.provenance.get("sources", []), one.provenance.get("unnamed_sources", [])
+    known = {str(name) for name in unnamed} if isinstance(unnamed, list) else set()
+    strange = {name for name in summary.cited(one.snapshot) if not summary.is_named(name, sources)} - known
+    for name, item in one.snapshot.items() if strange else ():
+        refs = tuple(ref for ref in (*verify.refs_of(item), *item.change) if ref.partition(":")[0] in strange)
+        if refs:
+            message = "the source isn't among those that the summary names"
+            yield verify.Finding("refs", "error", message, "cite a source of it, or drop it", name, item.id, refs)
 
 
 def _check(one: summary.Summary, sources: Sequence[Source]) -> verify.Verdict:

@@ -1,18 +1,19 @@
 """The summary file: what it holds, and which one belongs to a transcript."""
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
 from pydantic import ValidationError
 
-from compactor import __version__
+from compactor import __version__, files
 from compactor.errors import InputError
-from compactor.pipeline import Compacted, Options, Outcome
+from compactor.pipeline import Compacted, Options, Outcome, block_of
 from compactor.snapshot import SCHEMA_VERSION, Snapshot
-from compactor.transcript import Source
+from compactor.transcript import Ref, Source, Transcript
+from compactor.verify import refs_of
 
 
 @dataclass(frozen=True)
@@ -24,19 +25,35 @@ class Summary:
     verdict: Mapping[str, Any]
     select: int = 1
 
+    @property
+    def output(self) -> Mapping[str, Any]:
+        """What it was written for."""
+        found = self.provenance.get("output")
+        return found if isinstance(found, Mapping) else {}
+
 
 def build(compacted: Compacted, options: Options, run: Mapping[str, Any], task: str = "",
           before: Mapping[int, Summary] | None = None) -> dict[str, Any]:  # fmt: skip
-    """The summary file of a compaction; `before` holds the summaries that were folded in, by position."""
-    parts = [
+    """The summary file of a compaction; `before` holds the earlier summaries, by position.
+
+    Those of conversations that changed were folded in; those of the others are in it as they were.
+    """
+    parts: list[dict[str, Any]] = [
         {"select": o.plan.position + 1, **_one(compacted, o, options, run, task, (before or {}).get(o.plan.position))}
         for o in compacted.outcomes
         if o.snapshot and o.changed
     ]
+    changed = {o.plan.position for o in compacted.outcomes if o.snapshot and o.changed}
+    parts += [_as_before(one) for position, one in sorted((before or {}).items()) if position not in changed]
     if len(compacted.source.transcripts) == 1 and parts:
         del parts[0]["select"]
         return {"schema_version": SCHEMA_VERSION, **parts[0]}
     return {"schema_version": SCHEMA_VERSION, "conversations": parts}
+
+
+def _as_before(one: Summary) -> dict[str, Any]:
+    snapshot = one.snapshot.model_dump(mode="json")
+    return {"select": one.select, "snapshot": snapshot, "provenance": one.provenance, "verdict": one.verdict}
 
 
 def _one(compacted: Compacted, outcome: Outcome, options: Options, run: Mapping[str, Any], task: str,
@@ -51,9 +68,13 @@ def _one(compacted: Compacted, outcome: Outcome, options: Options, run: Mapping[
         "tool": f"compact {__version__}",
         "task_id": task or inherited or planned.transcript.session or first,
         "sources": [*older, _source(source)],
+        "unnamed_sources": _unnamed(outcome.snapshot, [*older, _source(source)]),
         "format": source.format,
-        "output": {"sha256": _sha256(compacted.data), "lines": _lines(compacted.data)},
-        "previous": before.provenance.get("output", {}).get("sha256", "") if before else "",
+        "output": {
+            "sha256": _sha256(compacted.data), "lines": _lines(compacted.data),
+            "block_sha256": _text_sha256(outcome.block),
+        },
+        "previous": before.output.get("sha256", "") if before else "",
         "cut": {"at_line": _line_of(outcome), "tail": _plain(planned.cut.tail)},
         "model": None,
         "prompt": None,
@@ -72,8 +93,23 @@ def _one(compacted: Compacted, outcome: Outcome, options: Options, run: Mapping[
     }
 
 
+def _unnamed(snapshot: Snapshot, sources: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The short names of cited sources that aren't known otherwise: they come from a block without a summary file."""
+    return sorted(name for name in cited(snapshot) if not is_named(name, sources))
+
+
+def cited(snapshot: Snapshot) -> set[str]:
+    """The short names of all sources that a snapshot cites."""
+    return {Ref.parse(ref).source for _, item in snapshot.items() for ref in (*refs_of(item), *item.change)}
+
+
+def is_named(short: str, sources: Iterable[Mapping[str, Any]]) -> bool:
+    return any(str(source.get("sha256", "")).startswith(short) for source in sources)
+
+
 def _source(source: Source) -> dict[str, Any]:
-    return {"short": source.short, "sha256": source.sha256, "name": source.name, "lines": source.lines}
+    place = {"name": source.name, "lines": source.lines, "format": source.format}
+    return {"short": source.short, "sha256": source.sha256, **place}
 
 
 def _tokens(outcome: Outcome) -> dict[str, int]:
@@ -115,26 +151,57 @@ def load(raw: bytes, name: str) -> list[Summary]:
     """The conversations of a summary file; raises InputError where it's none."""
     try:
         data = orjson.loads(raw)
-        parts = data.get("conversations", [data])
-        return [_loaded(part) for part in parts]
-    except (orjson.JSONDecodeError, AttributeError, KeyError, TypeError, ValidationError) as error:
-        reason = str(error).split("\n")[0]
-        message = f"{name}: no summary file of compact ({reason}); give the .summary.json that `compact run` wrote"
+        parts = _list(_object(data, "it").get("conversations", [data]), "conversations")
+        return [_loaded(_object(part, "each conversation")) for part in parts]
+    except (ValueError, ValidationError) as error:  # also where it's no JSON
+        cure = "give the .summary.json that `compact run` wrote"
+        message = f"{files.shown(name)}: no summary file of compact ({_reason(error)}); {cure}"
         raise InputError(message) from error
 
 
+def _reason(error: ValueError) -> str:
+    if isinstance(error, ValidationError):
+        first = error.errors()[0]
+        return f"{'.'.join(map(str, ('snapshot', *first['loc'])))}: {first['msg'].lower()}"
+    return f"no JSON: {error}" if isinstance(error, orjson.JSONDecodeError) else str(error)
+
+
 def _loaded(part: Mapping[str, Any]) -> Summary:
-    provenance, verdict = part["provenance"], part["verdict"]
-    if not all(isinstance(value, Mapping) for value in (provenance, verdict, *provenance.get("sources", ()))):
-        message = "provenance, its sources and verdict must be objects"
-        raise TypeError(message)
-    return Summary(Snapshot.model_validate(part["snapshot"]), provenance, verdict, part.get("select", 1))
+    missing = [name for name in ("snapshot", "provenance", "verdict") if name not in part]
+    if missing:
+        message = f"it has no {missing[0]}"
+        raise ValueError(message)
+    provenance = _object(part["provenance"], "provenance")
+    for source in _list(provenance.get("sources", []), "provenance.sources"):
+        if not isinstance(_object(source, "each source").get("sha256"), str):
+            message = "each source must have a sha256"
+            raise ValueError(message)
+    select = part.get("select", 1)
+    if not isinstance(select, int) or select < 1:
+        message = "select must be a number from 1"
+        raise ValueError(message)
+    snapshot = Snapshot.model_validate(part["snapshot"])
+    return Summary(snapshot, provenance, _object(part["verdict"], "verdict"), select)
+
+
+def _object(value: Any, what: str) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        message = f"{what} must be an object"
+        raise ValueError(message)
+    return value
+
+
+def _list(value: Any, what: str) -> list[Any]:
+    if not isinstance(value, list):
+        message = f"{what} must be a list"
+        raise ValueError(message)
+    return value
 
 
 def belongs(summary: Summary, raw: bytes) -> bool:
     """Whether a transcript begins with the output that the summary was written for."""
-    output = summary.provenance.get("output")
-    if not isinstance(output, Mapping) or not isinstance(output.get("lines"), int):
+    output = summary.output
+    if not isinstance(output.get("lines"), int):
         return False
     prefix = _first_lines(raw, output["lines"])
     # an output whose last line wasn't ended had its end written by whoever appended to it
@@ -155,13 +222,37 @@ def _sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
+def _text_sha256(text: str) -> str:
+    return _sha256(text.encode("utf-8", "surrogatepass"))
+
+
+def has_block_of(transcript: Transcript, summary: Summary) -> bool:
+    """Whether a conversation's block is, word for word, the one that the summary was written for."""
+    return transcript.ours and summary.output.get("block_sha256") == _text_sha256(block_of(transcript))
+
+
 def find(source: Source, candidates: Iterable[tuple[str, bytes]]) -> Sequence[Summary]:
-    """The first candidate file whose output is what the source begins with; empty where there is none."""
+    """The summaries behind the source's blocks, at most one per conversation, from the first files that have them."""
+    ours = {number for number, transcript in enumerate(source.transcripts, 1) if transcript.ours}
+    found: dict[int, Summary] = {}
     for name, raw in candidates:
+        if len(found) == len(ours):
+            break
         try:
             summaries = load(raw, name)
         except InputError:
             continue
-        if summaries and belongs(summaries[0], source.raw):
-            return summaries
-    return ()
+        for number, one in _placed(source, summaries):
+            if number in ours:
+                found.setdefault(number, replace(one, select=number))
+    return [found[number] for number in sorted(found)]
+
+
+def _placed(source: Source, summaries: Sequence[Summary]) -> Iterator[tuple[int, Summary]]:
+    """The conversations that the parts of a summary file belong to: by their block, else by the whole output."""
+    hashes = [_text_sha256(block_of(transcript)) if transcript.ours else "" for transcript in source.transcripts]
+    whole = any(belongs(one, source.raw) for one in summaries)
+    for one in summaries:
+        block = one.output.get("block_sha256")
+        numbers = [number for number, found in enumerate(hashes, 1) if found and found == block]
+        yield from ((number, one) for number in numbers or ([one.select] if whole and not block else []))

@@ -94,6 +94,34 @@ def test_the_laws_hold(format: str) -> None:
     holds()
 
 
+OPERATIONS = st.lists(st.tuples(st.sampled_from("dsrc"), st.integers(0, 99), st.integers(0, 99)), max_size=12)
+
+
+@given(st.sampled_from(sorted(FILES)), KEEP, OPERATIONS)
+@thorough
+def test_lines_lost_doubled_and_out_of_order_are_compacted_all_the_same(
+    format: str, keep: Keep, operations: list[tuple[str, int, int]]
+) -> None:
+    lines = stored(format, garden(7)).splitlines(keepends=True)
+    for operation, one, other in operations:
+        one, other = one % len(lines), other % len(lines)
+        match operation:
+            case "d":
+                del lines[one]
+            case "s":
+                lines[one], lines[other] = lines[other], lines[one]
+            case "r":
+                lines.insert(other, lines[one])
+            case "c":
+                lines[one] = lines[one][: other + 1] + b"\n"
+    options = Options(keep)
+    made = Compaction(format, b"".join(lines), options, run(format, b"".join(lines), options))
+    law_8(made)
+    if made.done.changed:
+        law_3(made)
+        law_7(made)
+
+
 # Laws 2 and 3: told from lines and parsed JSON, apart from the reader's own work
 
 
@@ -118,17 +146,15 @@ def law_2_and_3_of_lists(made: Compaction) -> None:
 
 
 def less_lost_results(tail: list[bytes], made: Compaction) -> list[Any]:
-    """The tail as parsed JSON, less each result whose call doesn't stand before it there; each must be reported."""
-    called: set[str] = set()
+    """The tail as parsed JSON, less each result whose call doesn't stand in it; each must be reported."""
     kept, lost = [], 0
+    called = {call for line in tail for call in calls_of(json.loads(line))}
     for line in tail:
         message = json.loads(line)
-        called |= {call["id"] for call in message.get("tool_calls", ())}
         if message["role"] == "tool" and message["tool_call_id"] not in called:
             lost += 1
             continue
         if isinstance(message["content"], list):
-            called |= {block["id"] for block in message["content"] if block["type"] == "tool_use"}
             blocks = [b for b in message["content"] if b["type"] != "tool_result" or b["tool_use_id"] in called]
             lost += len(blocks) < len(message["content"])
             if not blocks and message["content"]:
@@ -137,6 +163,12 @@ def less_lost_results(tail: list[bytes], made: Compaction) -> list[Any]:
         kept.append(message)
     assert len(made.outcome.edits) == lost == len(made.outcome.repaired)
     return kept
+
+
+def calls_of(message: Any) -> set[str]:
+    blocks = message["content"] if isinstance(message["content"], list) else ()
+    called = {call["id"] for call in message.get("tool_calls", ())}
+    return called | {block["id"] for block in blocks if block["type"] == "tool_use"}
 
 
 CHANGED = ("parentUuid", "sessionId")
@@ -196,7 +228,7 @@ def law_3(made: Compaction) -> None:
 
 
 WRONG = (
-    "--keep some", "--pin (", "--budget window", "--select 7", "--format claude-code", "-o no/such/folder/y.jsonl", "-o taken",
+    "--keep some", "--pin (", "--budget window", "--select 7", "--format claude-code", "-o no/y.jsonl", "-o taken",
     "--summary no/s.json", "--summary taken", "-o x.jsonl", "--in-place --summary no/s.json", "--block-role nobody",
 )  # fmt: skip
 

@@ -448,7 +448,7 @@ def test_an_input_that_cannot_be_read_is_3(arguments: str, words: str) -> None:
         '{"snapshot": {}, "provenance": {"sources": 5}, "verdict": {}}',
         '{"snapshot": {}, "provenance": {"sources": [5]}, "verdict": {}}',
         '{"snapshot": {"facts": [{"text": "x", "evidence": ["nothing"]}]}, "provenance": {}, "verdict": {}}',
-        '{"snapshot": {"facts": [{"text": "x", "evidence": ["3f2a9c1d:99999999999999999"]}]}, "provenance": {}, "verdict": {}}',
+        '{"snapshot": {"facts": [{"text": "x", "evidence": ["3f2a9c1d:1/9999999"]}]}, "provenance": {}, "verdict": {}}',
         '{"snapshot": {"facts": [{"text": "x", "evidence": ["3f2a9c1d:１"]}]}, "provenance": {}, "verdict": {}}',
         '{"snapshot": {"completed": [{"text": "x", "proof": "yes"}]}, "provenance": {}, "verdict": {}}',
     ],
@@ -775,7 +775,7 @@ def test_a_summary_of_another_transcript_isnt_taken() -> None:
         "other",
     )
     tampered = summary("x.summary.json")
-    tampered["provenance"]["output"]["lines"] = 2
+    tampered["provenance"]["output"] |= {"lines": 2, "block_sha256": "0" * 64}
     Path("x.summary.json").write_text(json.dumps(tampered))
     put("y.jsonl", grown("openai", Path("x.compacted.jsonl").read_bytes()))
     ok("run", "y.jsonl")
@@ -827,6 +827,7 @@ def test_the_schemas_are_valid_and_hold() -> None:
         "supersede": [{"id": "O1", "by": "objective[0]", "evidence": ["3f2a9c1d:43"]}],
     }
     jsonschema.validate(written, update)
+    wrong: dict[str, Any]
     for wrong in (
         {"add": {"notes": []}},
         {"close": [{"id": "L1", "evidence": ["line 4"]}]},
@@ -855,13 +856,27 @@ def test_verify_passes_what_run_wrote() -> None:
         assert ok("verify", f"{name}.summary.json", f"{name}.jsonl", "--json").json["ok"] is True
 
 
+def test_verify_reads_a_source_as_it_was_read() -> None:
+    put("x.jsonl", jsonl([m for m in anthropic(TURNS) if isinstance(m["content"], str)] * 4))
+    ok("run", "x.jsonl", "--format", "anthropic", "--keep", "2")
+    assert "against 1 of 1 sources" in ok("verify", "x.summary.json", "x.jsonl").err
+    put("y.jsonl", jsonl([*anthropic(garden(2)), *openai(TURNS)]))
+    assert compact("run", "y.jsonl").code == 3
+    ok("run", "y.jsonl", "--format", "openai")
+    assert "against 1 of 1 sources" in ok("verify", "y.summary.json", "y.jsonl").err
+
+
 def test_verify_matches_by_hash_and_not_by_name() -> None:
     ok("run", put("x.jsonl"))
     shutil.move("x.jsonl", "moved.txt")
     put("x.jsonl", ANTHROPIC)
-    done = ok("verify", "x.summary.json", "x.jsonl", "moved.txt")
+    assert "against 1 of 1 sources" in ok("verify", "x.summary.json", "moved.txt").err
+    done = compact("verify", "x.summary.json", "x.jsonl", "moved.txt")
+    assert done.code == 1
     assert "against 1 of 1 sources" in done.err
     assert "x.jsonl: neither a source nor the output of this summary" in done.err
+    told = compact("verify", "x.summary.json", "x.jsonl", "--json").json
+    assert (told["ok"], told["strangers"]) == (False, ["x.jsonl"])
 
 
 def test_verify_counts_what_it_cannot_look_at_as_carried() -> None:
