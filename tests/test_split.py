@@ -68,9 +68,7 @@ def length(transcript: Transcript, tokens: Sequence[int], position: int) -> Size
     """How long the tail from that position is."""
     tail = live(transcript)[position:]
     results = sum(part.kind == "result" for e in tail for part in e.parts)
-    whole = {
-        e.message or e.index for e in tail if not e.parts or any(part.kind != "result" for part in e.parts)
-    }
+    whole = {e.message or e.index for e in tail if not e.parts or any(part.kind != "result" for part in e.parts)}
     turns = sum(any(p.speaker == "human" and p.kind == "text" for p in e.parts) for e in tail)
     return Size(results + len(whole), turns, sum(tokens[position:]))
 
@@ -291,12 +289,23 @@ def test_the_pieces_of_a_split_message_stay_together_and_count_once() -> None:
 
 
 def test_every_further_result_of_a_call_stays_with_it() -> None:
-    entries = [entry(0, calls("a")), entry(1, answers("a", "started")), entry(2, human()), entry(3, answers("a", "done"))]
+    entries = [
+        entry(0, calls("a")),
+        entry(1, answers("a", "started")),
+        entry(2, human()),
+        entry(3, answers("a", "done")),
+    ]
     assert safe_positions(conversation(entries)) == [0, 4]
 
 
 def test_with_a_repeated_id_a_late_result_bars_only_its_own_call() -> None:
-    twice = [entry(0, calls("a")), entry(1, answers("a")), entry(2, human()), entry(3, calls("a")), entry(4, answers("a"))]
+    twice = [
+        entry(0, calls("a")),
+        entry(1, answers("a")),
+        entry(2, human()),
+        entry(3, calls("a")),
+        entry(4, answers("a")),
+    ]
     assert safe_positions(conversation(twice)) == [0, 2, 3, 5]
 
 
