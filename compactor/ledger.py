@@ -319,7 +319,7 @@ class _Reader:
         for piece in part.said:
             heading, first = "", True
             for text in [piece] if len(piece) <= PIECE_LIMIT else _grouped(piece):
-                heading = text.lstrip("# ") if text.startswith("#") else heading
+                heading = _heading(heading, text)
                 said = self._classify(text, here, first, heading, role)
                 asked = next((question for question, answer in part.answers if answer == piece), "")
                 if asked:
@@ -582,14 +582,29 @@ def _grouped(piece: str) -> Iterator[str]:
 
 _ANSWERS = re.compile(r"(?:no|yes|yeah|don'?t|do not)\b", re.IGNORECASE)
 _TELLS = re.compile(r"(?:context|background|problem|motivation|overview|summary|why)\b", re.IGNORECASE)
-_TESTS = re.compile(r"(?:verif|accept|test|done when|success)", re.IGNORECASE)
+_TESTS = re.compile(r"\b(?:verif|accept|tests?\b|done when|success)", re.IGNORECASE)
+_LISTED = re.compile(r"[-*•`]|\d+[.)]")
+_ANNOUNCES = re.compile(r"[:：]\s*$")
+
+
+def _heading(heading: str, text: str) -> str:
+    """What stands above the next line: a heading until the next one, an announcement only over its own list."""
+    if text.startswith("#") or _ANNOUNCES.search(text):
+        return text.lstrip("# ")
+    return heading if _LISTED.match(text) or not _ANNOUNCES.search(heading) else ""
 
 
 def _kind_under(heading: str, text: str) -> SaidKind | Literal[""]:
-    """What a line of a plan the user pasted is, by the heading above it; empty where the line itself must tell."""
-    if words.is_pasted(text) or text.startswith("#") or _TELLS.match(heading):
-        return "word"
-    return "criterion" if _TESTS.match(heading) and re.match(r"[-*•`]|\d+[.)]", text) else ""
+    """What a line of a plan the user pasted is, by what stands above it; empty where the line itself must tell.
+
+    A list under a line that announces one has its force: under "Tests should cover:" it is what must be met.
+    """
+    if _LISTED.match(text) and heading and not _TELLS.match(heading):
+        if _TESTS.search(heading):
+            return "criterion"
+        if _ANNOUNCES.search(heading) and (words.is_request(heading) or words.is_rule(heading)):
+            return "rule"
+    return "word" if words.is_pasted(text) or text.startswith("#") or _TELLS.match(heading) else ""
 
 
 def _kind(text: str, first: bool, role: SaidIn) -> SaidKind:

@@ -138,17 +138,17 @@ def test_meta_and_synthetic_records_are_the_harness() -> None:
 COMMAND = "<command-name>/{0}</command-name>\n<command-message>{0}</command-message>\n<command-args>{1}</command-args>"
 
 
-def test_arguments_of_slash_commands() -> None:
+def test_slash_commands_and_their_arguments() -> None:
     session = Session().user("c1", COMMAND.format("review", "only the moss")).user("m", "Long prompt", isMeta=True)
     session.user("c2", COMMAND.format("model", "big-1")).user("o", "<local-command-stdout>Set</local-command-stdout>")
     session.user("c3", COMMAND.format("theme", "dark")).add("l", type="system", subtype="local_command", content="x")
     texts = ("<system-reminder>x</system-reminder>", COMMAND.format("go", "now"))
     session.user("c4", [{"type": "text", "text": text} for text in texts])
     transcript = session.read()
-    assert said(transcript, "c1") == [("harness", ("only the moss",))]
+    assert said(transcript, "c1") == [("harness", ("/review", "only the moss"))]
     assert said(transcript, "c2") == [("harness", ())]
     assert said(transcript, "c3") == [("harness", ())]
-    assert said(transcript, "c4") == [("harness", ()), ("harness", ("now",))]
+    assert said(transcript, "c4") == [("harness", ()), ("harness", ("/go", "now"))]
 
 
 @pytest.mark.parametrize(

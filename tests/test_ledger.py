@@ -381,3 +381,15 @@ def test_every_text_stands_where_its_ref_leads(talk: Talk, form: Form) -> None:
 
 def test_the_ledger_of_nothing_is_empty() -> None:
     assert extract("0a1b2c3d", []) == Ledger()
+
+
+def test_a_list_has_the_force_of_the_line_that_announces_it() -> None:
+    plan = (
+        "Do this:\n\n# Plan\n\nAdd a parser that handles both shapes:\n- a list: join the texts\n- a string: use it\n\n"
+        "It is fast already, and nobody complained about it in all the months that it has been in use at our place.\n\n"
+        "- the old name was parse_one\n\nTests should cover:\n- an empty list\n- a list of two"
+    )
+    kinds = {said.text: said.kind for said in Talk().user(plan).ledger().said}
+    assert [kinds["- a list: join the texts"], kinds["- a string: use it"]] == ["rule", "rule"]
+    assert [kinds["- an empty list"], kinds["- a list of two"]] == ["criterion", "criterion"]
+    assert kinds["- the old name was parse_one"] == "word"

@@ -26,6 +26,7 @@ _HARNESS_STARTS = (
 _HOOK = re.compile(r"(?:Pre|Post)ToolUse:\S+ |(?:SessionStart|UserPromptSubmit|SubagentStop)(?::\S+)? hook ")
 _TAG = re.compile(r"\s*<([A-Za-z][\w-]*)(?:\s[^<>]*)?>")
 _ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
+_COMMAND = re.compile(r"<command-name>\s*(/[^\s<]+)\s*</command-name>")
 _MEMORY = re.compile(r"\s*<user-memory-input>(.*?)</user-memory-input>\s*", re.DOTALL)
 _INTERRUPTED = re.compile(r"\s*\[Request interrupted by user[^\]\n]*\]")
 _NATIVE_SUMMARY = "This session is being continued from a previous conversation"
@@ -109,9 +110,11 @@ def _wrapped(text: str) -> bool:
 
 
 def arguments(text: str) -> tuple[str, ...]:
-    """What the user typed behind a slash command; to be taken as speech only if the model was sent it."""
-    match = _ARGUMENTS.search(text) if text.lstrip().startswith("<command-") else None
-    return speech(match[1]) if match else ()
+    """The slash command that the user typed and what stood behind it; speech only if the model was sent it."""
+    if not text.lstrip().startswith("<command-"):
+        return ()
+    name, match = _COMMAND.search(text), _ARGUMENTS.search(text)
+    return (*((name[1],) if name else ()), *(speech(match[1]) if match else ()))
 
 
 def answered(name: str, call: Mapping[str, Any], text: str, failed: bool, beside: Beside) -> Heard:
