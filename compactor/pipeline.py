@@ -16,7 +16,7 @@ from compactor.offline import offline
 from compactor.render import parse, render
 from compactor.snapshot import Added, Constraint, Fact, Item, OpenLoop, Snapshot, Update
 from compactor.tokens import MESSAGE_TOKENS, Counter, counter_for
-from compactor.transcript import Entry, Note, Source, Transcript, ref, write
+from compactor.transcript import ACKNOWLEDGEMENT, Entry, Note, Source, Transcript, ref, write
 from compactor.trigger import DEFAULT_AT, due, window_of
 
 FOCUS = 60.0
@@ -267,13 +267,14 @@ def _compact_one(planned: Plan, options: Options) -> Outcome:
         planned, True, snapshot=fitted.snapshot, block=block, verdict=verdict, edits=embedded.edits,
         repaired=embedded.repaired, gone=embedded.gone, data=embedded.data,
     )  # fmt: skip
-    return _unless_smaller(outcome)
+    return _unless_smaller(outcome, (block, ACKNOWLEDGEMENT) if embedded.acknowledged else (block,))
 
 
-def _unless_smaller(outcome: Outcome) -> Outcome:
+def _unless_smaller(outcome: Outcome, added: Sequence[str]) -> Outcome:
     """The outcome, unchanged where it isn't smaller than what it replaces (law 8)."""
     sizes, transcript = outcome.plan.sizes, outcome.plan.transcript
-    tokens = sizes.fixed + outcome.plan.counter.text(outcome.block) + MESSAGE_TOKENS + sizes.tail
+    new = sum(outcome.plan.counter.text(text) + MESSAGE_TOKENS for text in added)
+    tokens = sizes.fixed + new + sizes.tail
     before, after = transcript.end - transcript.start, len(outcome.data)
     if tokens < sizes.total and after < before:
         return replace(outcome, tokens_after=tokens)

@@ -62,26 +62,30 @@ def openai_lists(draw: Any) -> bytes:
 
 @st.composite
 def anthropic_lists(draw: Any) -> bytes:
-    return jsonl(_shaken(draw, anthropic(draw(talks())), lambda message: _holds_result(message["content"])))
+    return jsonl(_shaken(draw, anthropic(draw(talks())), lambda message: _holds(message, "tool_result")))
 
 
-def _holds_result(content: Any) -> bool:
-    return isinstance(content, list) and any(block["type"] == "tool_result" for block in content)
+def _holds(message: Record, kind: str) -> bool:
+    content = message["content"]
+    return isinstance(content, list) and any(block["type"] == kind for block in content)
 
 
 def _shaken(draw: Any, messages: list[Record], is_result: Any) -> list[Record]:
-    """Some results leave, some come later, as they do when a run is interrupted or tools are slow."""
+    """Some calls and results leave, some results come later, as when a run is interrupted or tools are slow."""
     random = Random(draw(st.integers(0, 2**32)))
-    gone, late = draw(st.sampled_from([(0.0, 0.0), (0.0, 0.0), (0.1, 0.0), (0.0, 0.2), (0.1, 0.1)]))
+    lost, late = draw(st.sampled_from([(0.0, 0.0), (0.0, 0.0), (0.1, 0.0), (0.0, 0.2), (0.2, 0.1)]))
     result: list[Record] = []
     waiting: list[Record] = []
     for message in messages:
-        if not is_result(message):
-            result.append(message)
-            if waiting and random.random() < 0.5:
-                result.append(waiting.pop())
-        elif random.random() >= gone:
+        traffic = is_result(message) or "tool_calls" in message or _holds(message, "tool_use")
+        if traffic and random.random() < lost:
+            continue
+        if is_result(message):
             (waiting if random.random() < late else result).append(message)
+            continue
+        result.append(message)
+        if waiting and random.random() < 0.5:
+            result.append(waiting.pop())
     return result + waiting
 
 

@@ -277,6 +277,29 @@ def test_duplicate_records_count_once() -> None:
     assert len(set(uuids)) == len(uuids)
 
 
+@pytest.mark.parametrize(("one", "other"), [(-2, -5), (-1, -7), (-3, -4), (-8, -2)])
+def test_records_that_stand_before_their_parents(one: int, other: int) -> None:
+    records = claude(TURNS)
+    records[one], records[other] = records[other], records[one]
+    out, _ = compacted(jsonl(records))
+    written = [json.loads(line) for line in out.splitlines()]
+    assert [record["parentUuid"] for record in written[1:]] == [record["uuid"] for record in written[:-1]]
+
+
+def test_a_branch_whose_root_is_lost() -> None:
+    session = (
+        Session().turns(TURNS).user("Go.").agent("m", {"type": "tool_use", "id": "t", "name": "Bash", "input": {}})
+    )
+    call, session.last = session.last, "lost"
+    session.agent("m2", {"type": "text", "text": "Running."})
+    session.last = call
+    session.user([{"type": "tool_result", "tool_use_id": "t", "content": "y"}]).agent(
+        "m3", {"type": "text", "text": "Done."}
+    )
+    out, _ = compacted(jsonl(session.records), "--keep", "4")
+    assert out.count(b"parentUuid") == 6
+
+
 def test_repeated_call_ids_stay_paired() -> None:
     turns = [
         Turn(
@@ -455,7 +478,7 @@ RUNS = {
 
 @pytest.mark.parametrize("kind", RUNS)
 def test_long_runs_take_no_time(kind: str) -> None:
-    text = f"Aa{RUNS[kind] * (50_000 // len(RUNS[kind]))}-"
+    text = f"Aa{RUNS[kind] * (50_000 // len(RUNS[kind]))}_-"
     call = Call("odd", "Bash", {"command": text}, text)
     odd = Turn(text, (Round(text, (call,)),), text)
     began = time.process_time()

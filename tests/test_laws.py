@@ -13,7 +13,7 @@ from command import compact, environment, names
 from generated import FILES, openai_lists
 from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
-from talks import Session, anthropic, garden, jsonl, openai, stored
+from talks import Call, Round, Session, Turn, anthropic, garden, jsonl, openai, stored
 
 from compactor import formats, pipeline
 from compactor.pipeline import Compacted, Options, Outcome
@@ -306,6 +306,19 @@ def law_8(made: Compaction) -> None:
     else:
         assert made.done.data == made.raw
         assert made.outcome.reason
+
+
+def test_law_8_around_the_size_where_it_begins_to_pay() -> None:
+    changed = []
+    for words in range(100, 340, 2):
+        call = Round("", (Call("c", "Bash", {"command": "p"}, "word " * words),))
+        raw = stored("anthropic", [Turn("Print.", (call,)), Turn("Next.", (), "Ok.")])
+        options = Options(Keep(2))
+        made = Compaction("anthropic", raw, options, run("anthropic", raw, options))
+        law_8(made)
+        changed.append(made.done.changed)
+    assert changed == sorted(changed)
+    assert set(changed) == {False, True}
 
 
 def test_law_8_where_it_would_grow_both_numbers_are_said(tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ class Embedded:
     """Indexes of kept entries that lost an orphan result."""
     gone: frozenset[int] = frozenset()
     """Those of them that held nothing else, and aren't written."""
+    acknowledged: bool = False
+    """Whether an acknowledgement follows the block."""
 
 
 class Format(Protocol):

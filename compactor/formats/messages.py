@@ -82,7 +82,7 @@ class MessageList:
         written: list[tuple[Entry | None, bytes]] = [(entry, entry.raw) for entry in fixed]
         written += [(None, orjson.dumps(message)) for message in added]
         written += [(entry, raw) for entry, raw in kept if raw]
-        return Embedded(_join(source, transcript, written), tuple(notes), repaired, gone)
+        return Embedded(_join(source, transcript, written), tuple(notes), repaired, gone, len(added) > 1)
 
     def same(self, before: Entry, after: Entry) -> bool:
         return before.raw.rstrip(b"\r\n") == after.raw.rstrip(b"\r\n")
