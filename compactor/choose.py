@@ -92,7 +92,11 @@ class _Bids:
 
     def __init__(self, choice: Choice, pool: Sequence[Candidate], lines: Sequence[Offer], groups: Mapping[str, Group]):
         self.choice, self.pool, self.lines, self.groups = choice, pool, lines, groups
-        self.bound = [1.0 if len(plain_words(words_of(c.item), c.found)) >= 2 else UNBOUND for c in pool]
+        texts = [words_of(candidate.item) for candidate in pool]
+        self.rough = [len(text) / CHARACTERS_PER_TOKEN + LINE_OVERHEAD for text in texts]
+        self.exact: dict[int, float] = {}
+        told = (len(plain_words(text, c.found)) >= 2 for text, c in zip(texts, pool, strict=True))
+        self.bound = [1.0 if tells else UNBOUND for tells in told]
         self.members: dict[str, list[int]] = {}
         for k, offer in enumerate(lines, len(pool)):
             self.members.setdefault(offer.group, []).append(k)
@@ -111,13 +115,15 @@ class _Bids:
     def cost(self, k: int, exact: bool) -> float:
         """Tokens it takes; roughly, from its length, where not exact."""
         if k < len(self.pool):
-            candidate = self.pool[k]
-            if exact:
-                return self.choice.size(line_of(candidate.field, candidate.item)) + 4
-            return len(words_of(candidate.item)) / CHARACTERS_PER_TOKEN + LINE_OVERHEAD
+            return self._exact(k) if exact else self.rough[k]
         offer = self.lines[k - len(self.pool)]
         text = self.choice.size(offer.text) if exact else len(offer.text) / CHARACTERS_PER_TOKEN
         return text + (JOINED_OVERHEAD if offer.group in self.choice.open else _opening(self.groups[offer.group]))
+
+    def _exact(self, k: int) -> float:
+        if k not in self.exact:
+            self.exact[k] = self.choice.size(line_of(self.pool[k].field, self.pool[k].item)) + 4
+        return self.exact[k]
 
     def take(self, k: int) -> Sequence[int]:
         """Take it; which others to rate again."""

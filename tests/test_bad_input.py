@@ -286,20 +286,6 @@ def test_records_that_stand_before_their_parents(one: int, other: int) -> None:
     assert [record["parentUuid"] for record in written[1:]] == [record["uuid"] for record in written[:-1]]
 
 
-def test_a_branch_whose_root_is_lost() -> None:
-    session = (
-        Session().turns(TURNS).user("Go.").agent("m", {"type": "tool_use", "id": "t", "name": "Bash", "input": {}})
-    )
-    call, session.last = session.last, "lost"
-    session.agent("m2", {"type": "text", "text": "Running."})
-    session.last = call
-    session.user([{"type": "tool_result", "tool_use_id": "t", "content": "y"}]).agent(
-        "m3", {"type": "text", "text": "Done."}
-    )
-    out, _ = compacted(jsonl(session.records), "--keep", "4")
-    assert out.count(b"parentUuid") == 6
-
-
 def test_repeated_call_ids_stay_paired() -> None:
     turns = [
         Turn(
