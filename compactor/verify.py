@@ -161,6 +161,7 @@ def verify(given: Case) -> Verdict:
 
 
 def refs_resolve(given: Case) -> Iterator[Finding]:
+    """Every item cites something, and every ref leads to an entry, or was carried from a source that is away."""
     for name, item in given.snapshot.items():
         if not item.evidence:
             yield Finding(
@@ -179,6 +180,7 @@ def refs_resolve(given: Case) -> Iterator[Finding]:
 
 
 def quotes_stand(given: Case) -> Iterator[Finding]:
+    """A rule or permission quotes the cited entry, and the one named said it there."""
     for name, item in given.active():
         if not isinstance(item, Constraint | Authority) or given.elsewhere(item):
             continue
@@ -203,6 +205,7 @@ def _spoken(given: Case, item: Constraint | Authority, speaker: str) -> bool:
 
 
 def identifiers_stand(given: Case) -> Iterator[Finding]:
+    """Every identifier and number of an item stands, whole, in what it cites."""
     for name, item in given.active():
         if given.elsewhere(item):
             continue
@@ -242,6 +245,7 @@ def _goes_on(beside: str, edge: str, unit: bool = False) -> bool:
 
 
 def nothing_lost(given: Case) -> Iterator[Finding]:
+    """Every item of the previous snapshot is carried, or ended with evidence."""
     held = {item.id: item for _, item in given.snapshot.items()}
     for name, item in (given.previous or Snapshot()).items():
         now = held.get(item.id)
@@ -268,12 +272,14 @@ def rules_end_by_word(given: Case) -> Iterator[Finding]:
 
 
 def loops_have_owners(given: Case) -> Iterator[Finding]:
+    """An open loop and a step in progress say who does it or what comes next."""
     for name, item in given.active():
         if isinstance(item, OpenLoop | InProgress) and not (item.owner or item.next):
             yield Finding("loops", "error", "has neither owner nor next step", "say who does what next", name, item.id)
 
 
 def decisions_are_borne(given: Case) -> Iterator[Finding]:
+    """A decision has a scope, and its approver really spoke where it says."""
     for name, item in given.active():
         if not isinstance(item, Decision):
             continue
@@ -288,6 +294,7 @@ def decisions_are_borne(given: Case) -> Iterator[Finding]:
 
 
 def artifacts_were_touched(given: Case) -> Iterator[Finding]:
+    """A file is named where it is cited, and a cited call made it what it is."""
     for name, item in given.active():
         if not isinstance(item, Artifact) or given.elsewhere(item):
             continue
@@ -306,6 +313,7 @@ def _changes(part: Part) -> bool:
 
 
 def steps_are_proven(given: Case) -> Iterator[Finding]:
+    """A completed step cites a result, and the result succeeded."""
     for name, item in given.active():
         if not isinstance(item, Completed) or given.elsewhere(item):
             continue
@@ -322,6 +330,7 @@ def steps_are_proven(given: Case) -> Iterator[Finding]:
 
 
 def permissions_are_narrow(given: Case) -> Iterator[Finding]:
+    """A permission says no more than its quote, which permits; its scope and limits were said."""
     for name, item in given.active():
         if not isinstance(item, Authority) or given.elsewhere(item):
             continue
@@ -374,6 +383,7 @@ def _unsaid_limits(given: Case, item: Authority) -> Iterator[str]:
 
 
 def bases_are_true(given: Case) -> Iterator[Finding]:
+    """A fact is stated or observed, and something it cites makes it so."""
     for name, item in given.active():
         if given.elsewhere(item):
             continue
@@ -393,6 +403,7 @@ def _bears(part: Part, basis: str) -> bool:
 
 
 def questions_are_answered(given: Case) -> Iterator[Finding]:
+    """The snapshot holds something, an objective and a next action among it."""
     active = {name for name, _ in given.active()}
     if not active:
         yield Finding("empty", "error", "the snapshot is empty", "nothing was found to summarise")
@@ -417,6 +428,7 @@ def block_stands(snapshot: Snapshot, block: str, short: bool) -> Iterator[Findin
 
 
 def within_budget(tokens: int, limit: int, only_binding: bool) -> Iterator[Finding]:
+    """The block fits its budget; over it through what binds alone is a warning."""
     if tokens <= limit:
         return
     if only_binding:
@@ -557,4 +569,5 @@ def settle(given: Case, last: str, rounds: int = 3) -> tuple[Snapshot, Verdict]:
 
 
 def words_of(findings: Sequence[Finding]) -> str:
+    """Findings as one line."""
     return re.sub(r"\s+", " ", "; ".join(str(finding) for finding in findings))

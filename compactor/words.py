@@ -156,6 +156,7 @@ _ASKS = re.compile(
 
 
 def is_question(text: str) -> bool:
+    """Whether it asks, by its mark or by how it begins."""
     if _ASKS.match(text):
         return True
     if re.match(r"(?:quick |learning |another )?(?:question|q)\b.{0,12}?[:,]", text, re.IGNORECASE):
@@ -164,6 +165,7 @@ def is_question(text: str) -> bool:
 
 
 def is_request(text: str) -> bool:
+    """Whether it asks for something to be done."""
     return bool(_REQUEST.search(text))
 
 
@@ -264,6 +266,7 @@ def _holds_back(clause: str) -> bool:
 
 
 def is_approval(text: str) -> bool:
+    """Whether it begins as a yes does."""
     return bool(_APPROVAL.match(text))
 
 
@@ -273,14 +276,17 @@ def refuses(text: str) -> bool:
 
 
 def is_correction(text: str) -> bool:
+    """Whether it sets something right: a no, a wrong, an undo."""
     return bool(_CORRECTION.search(text))
 
 
 def is_choice(text: str) -> bool:
+    """Whether it picks or wants one way among others."""
     return _either(text, _CHOICE, _CHOICE_SIGNS)
 
 
 def is_criterion(text: str) -> bool:
+    """Whether it says when the work is finished."""
     return _either(text, _CRITERION, _CRITERION_SIGNS)
 
 
@@ -297,6 +303,7 @@ _REVOKED = _words(
 
 
 def is_revocation(text: str) -> bool:
+    """Whether it takes something back that was said before."""
     return _either(text, _REVOKED, _signs("收回", "不再", "作废", "取消"))
 
 
@@ -370,6 +377,7 @@ def finds(text: str) -> bool:
 
 
 def warns(text: str) -> bool:
+    """Whether an agent's sentence speaks of a risk."""
     return bool(_RISKY.search(text) or re.search("风险|小心|注意", text)) and not is_question(text)
 
 
