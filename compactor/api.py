@@ -21,10 +21,9 @@ import orjson
 
 from compactor import formats, pipeline, split
 from compactor.errors import CompactError, RefusedError, UsageError
-from compactor.pipeline import Options, Outcome
+from compactor.pipeline import Options, Outcome, Plan, Sizes
 from compactor.render import render
 from compactor.snapshot import Snapshot
-from compactor.tokens import counter_for
 from compactor.transcript import ACKNOWLEDGEMENT, Source, Transcript
 from compactor.trigger import DEFAULT_AT, LEAST_GROWTH, due
 from compactor.verify import Verdict
@@ -168,16 +167,17 @@ def safe_split_point(messages: Sequence[Message], keep: int = split.DEFAULT_KEEP
 
     0 when no safe cut leaves anything before it. Leading system messages count as before it.
     """
+    planned = _plan(messages, keep)
+    if not (planned and planned.cut):
+        return 0
+    transcript, at = planned.transcript, planned.cut.at
+    return _place(transcript, at) if at < len(transcript.live) else len(messages)
+
+
+def _plan(messages: Sequence[Message], keep: int) -> Plan | None:
+    """What a compaction would do with the list; None for a list that holds no messages."""
     source = _source(messages)
-    if not source.transcripts:
-        return 0
-    transcript = source.transcripts[0]
-    counter = counter_for(transcript.model)
-    tokens = [counter.entry(transcript.entries[i]) for i in transcript.live]
-    cut = split.choose(transcript, tokens, split.Keep(keep))
-    if not cut:
-        return 0
-    return _place(transcript, cut.at) if cut.at < len(transcript.live) else len(messages)
+    return pipeline.plan(source, 0, Options(split.Keep(keep))) if source.transcripts else None
 
 
 def _place(transcript: Transcript, position: int) -> int:
@@ -268,7 +268,8 @@ def _as_list(before: ConvState, new: ConvState) -> list[Message]:
 def _compact_when_due(state: ConvState, budget: int, at: float, keep: int, counts: Metrics, used_tokens: int | None,
                       max_summary: int | None, *, bare: bool) -> ConvState:  # fmt: skip
     sending = render_context(state)
-    tokens = _count(sending) if used_tokens is None else used_tokens
+    sizes = _sizes(sending, keep) if used_tokens is None else None
+    tokens = sizes.total if sizes else used_tokens or 0
     early = due(tokens, budget, at)
     if early:
         log.debug("not compacted: %s", early)
@@ -277,7 +278,7 @@ def _compact_when_due(state: ConvState, budget: int, at: float, keep: int, count
         counts.increment("context.skipped", reason="growth")
         new_tokens = tokens - state.last_tokens
         return replace(state, reason=f"only {new_tokens:,} new tokens since the last compaction of {tokens:,}")
-    too_much = "" if bare else _kept_alone(sending, budget, at, keep)
+    too_much = "" if bare else _kept_alone(sizes or _sizes(sending, keep), budget, at)
     if too_much:
         counts.increment("context.skipped", reason="kept")
         return state if state.told else replace(state, reason=too_much, told=True)
@@ -306,18 +307,13 @@ def _without_block(messages: list[Message]) -> tuple[list[Message], str]:
     return rest, transcript.entries[block[0]].role
 
 
-def _count(messages: Sequence[Message]) -> int:
-    source = _source(messages)
-    if not source.transcripts:
-        return 0
-    transcript = source.transcripts[0]
-    return counter_for(transcript.model).entries(transcript.entries[i] for i in transcript.live)
+def _sizes(messages: Sequence[Message], keep: int) -> Sizes:
+    planned = _plan(messages, keep)
+    return planned.sizes if planned else Sizes()
 
 
-def _kept_alone(messages: Sequence[Message], budget: int, at: float, keep: int) -> str:
+def _kept_alone(sizes: Sizes, budget: int, at: float) -> str:
     """Why compacting can't help: fixed part and tail alone reach the threshold; empty where it can."""
-    source = _source(messages)
-    sizes = pipeline.plan(source, 0, Options(split.Keep(keep))).sizes
     kept = sizes.fixed + sizes.tail
     if sizes.head and not due(kept, budget, at):
         alone = f"fixed part ({sizes.fixed:,}) and tail ({sizes.tail:,} tokens) alone exceed {int(budget * at):,}"
