@@ -14,6 +14,7 @@ from compactor.identifiers import identifiers
 from compactor.ledger import Ledger, extract
 from compactor.offline import offline
 from compactor.render import parse, render
+from compactor.repair import settle
 from compactor.snapshot import Added, Constraint, Fact, Item, OpenLoop, Snapshot, Update
 from compactor.tokens import MESSAGE_TOKENS, Counter, counter_for
 from compactor.transcript import ACKNOWLEDGEMENT, Entry, Note, Source, Transcript, ref, write
@@ -337,7 +338,7 @@ def _matches(pin: str, text: str, here: str, entry: str) -> bool:
 def _settled(planned: Plan, update: Update) -> tuple[Snapshot, verify.Verdict]:
     snapshot = fold(planned.previous, update)
     given = verify.case(snapshot, Evidence([planned.source]), planned.previous)
-    return verify.settle(given, ref(planned.source.short, planned.head[-1]))
+    return settle(given, ref(planned.source.short, planned.head[-1]))
 
 
 def _fitted(planned: Plan, snapshot: Snapshot, ledger: Ledger, options: Options) -> Fitted:

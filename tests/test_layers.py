@@ -18,7 +18,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("files", "clients", "tokens", "trigger"),  # the last two read the tables that litellm's wheel ships
     (
         "split", "words", "identifiers", "ledger", "candidates", "choose", "offline", "fold", "render", "budget",
-        "evidence", "verify", "formats",
+        "evidence", "verify", "repair", "formats",
     ),
     ("errors", "transcript", "snapshot", "tools"),
 )  # fmt: skip

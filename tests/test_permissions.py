@@ -7,8 +7,9 @@ from compactor import words
 from compactor.evidence import Evidence
 from compactor.fold import fold
 from compactor.offline import offline
+from compactor.repair import settle
 from compactor.snapshot import Authority, Constraint, Snapshot
-from compactor.verify import case, settle
+from compactor.verify import case
 
 DENIED = [
     "You can't deploy to production.", "You may not delete the backups", "You are not authorized to push to main.",

@@ -15,6 +15,7 @@ from compactor.fold import fold
 from compactor.offline import offline
 from compactor.pipeline import Options, Outcome
 from compactor.render import render
+from compactor.repair import settle
 from compactor.snapshot import (
     TYPES,
     Added,
@@ -37,7 +38,7 @@ from compactor.snapshot import (
 )
 from compactor.split import Keep
 from compactor.transcript import BLOCK_END, Source, write
-from compactor.verify import CHECKS, Case, Finding, block_stands, case, settle, within_budget
+from compactor.verify import CHECKS, Case, Finding, block_stands, case, within_budget
 
 RULE = "Never push to main."
 GRANT = "You can deploy to staging."

@@ -1,0 +1,146 @@
+"""What the checks found, mended by code.
+
+Always in the safe direction: narrow, quote, demote to a `verify:` loop, restore, drop.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from compactor.fold import next_id
+from compactor.snapshot import (
+    FIELDS,
+    Artifact,
+    Authority,
+    Completed,
+    Constraint,
+    Decision,
+    Item,
+    NextAction,
+    Objective,
+    OpenLoop,
+    Snapshot,
+)
+from compactor.verify import Case, Finding, Verdict, says_no, unsaid_limits, verify
+
+
+def repair(given: Case, findings: Iterable[Finding], last: str) -> Snapshot:
+    """The snapshot with what code can mend mended; `last` is the ref of the last entry summarised."""
+    by_item: dict[tuple[str, str], list[Finding]] = {}
+    for finding in findings:
+        by_item.setdefault((finding.field, finding.item), []).append(finding)
+    demoted: list[Item] = []
+
+    def mend(name: str, item: Item) -> Item | None:
+        mended: Item | None = item
+        for finding in by_item.get((name, item.id), ()):
+            if mended is not None:
+                mended = _mend(given, mended, finding, demoted)
+        return mended
+
+    snapshot = _reopened(_restored(given.snapshot.map(mend), given.previous), given.snapshot)
+    loops, rules = list(snapshot.open_loops), list(snapshot.constraints)
+    for item in demoted:
+        if isinstance(item, Authority) and says_no(item.quote):
+            rule = Constraint(text=item.quote, quote=item.quote, said_by=item.granted_by, evidence=item.evidence,
+                              basis=item.basis, id=next_id(rules, Constraint.letter))  # fmt: skip
+            rules.append(rule)
+            continue
+        new = OpenLoop(text=f"verify: {item.text.removeprefix('verify: ')}", evidence=item.evidence, owner="agent",
+                       next="check it before relying on it", basis="reported")  # fmt: skip
+        loops.append(new.model_copy(update={"id": next_id(loops, OpenLoop.letter)}))
+    return _answered(snapshot.replace(open_loops=loops, constraints=rules), last)
+
+
+def _mend(given: Case, item: Item, finding: Finding, demoted: list[Item]) -> Item | None:
+    if finding.check == "refs":
+        return _without(item, set(finding.refs))
+    if finding.check in ("quotes", "proof", "basis"):
+        if item.id not in given.carried:
+            demoted.append(item)
+        return None if item.id not in given.carried else _closed(item)
+    if finding.check == "loops":
+        return item.model_copy(update={"owner": "agent"})
+    if finding.check == "decisions":
+        return item.model_copy(update={"scope": "not stated"})
+    if finding.check == "approval":
+        return item.model_copy(update={"approved_by": None, "state": "proposed"})
+    if finding.check == "artifacts" and isinstance(item, Artifact):
+        return item.model_copy(update={"state": "read"}) if "isn't cited" not in finding.message else None
+    if finding.check == "authority" and isinstance(item, Authority):
+        limits = [*([item.excludes] if item.excludes else []), *unsaid_limits(given, item)]
+        scope = item.scope if "scope" not in finding.message else "not stated"
+        return item.model_copy(update={"text": item.quote, "scope": scope, "excludes": " ".join(limits)})
+    if finding.check == "denied":
+        demoted.append(item)
+        return None if item.id not in given.carried else _closed(item)
+    if finding.check == "ended":
+        return item.model_copy(update={"status": "active", "by": "", "change": ()})
+    if finding.check == "lost":
+        return item
+    return None if item.id not in given.carried else _closed(item)
+
+
+def _closed(item: Item) -> Item:
+    return item.model_copy(update={"status": "closed", "change": item.evidence})
+
+
+def _without(item: Item, gone: set[str]) -> Item | None:
+    evidence = tuple(ref for ref in item.evidence if ref not in gone)
+    if not evidence:
+        return None
+    changes: dict[str, Any] = {"evidence": evidence, "change": tuple(ref for ref in item.change if ref not in gone)}
+    if isinstance(item, Completed) and item.proof in gone:
+        changes["proof"] = ""
+    if isinstance(item, Decision) and item.approved_by and item.approved_by.ref in gone:
+        changes |= {"approved_by": None, "state": "proposed"}
+    return item.model_copy(update=changes)
+
+
+def _restored(snapshot: Snapshot, previous: Snapshot | None) -> Snapshot:
+    held = {item.id: item for _, item in snapshot.items()}
+    fields: dict[str, list[Item]] = {name: list(snapshot.of(name)) for name in FIELDS}
+    for name, item in (previous or Snapshot()).items():
+        now = held.get(item.id)
+        if now is None:
+            fields[name].append(item)
+        elif now.status != item.status and not now.change:
+            fields[name] = [item if other.id == item.id else other for other in fields[name]]
+    return Snapshot.of_fields(fields)
+
+
+def _reopened(snapshot: Snapshot, before: Snapshot) -> Snapshot:
+    """What an item superseded that is now dropped stands again; a permission doesn't."""
+    gone = {item.id for _, item in before.items()} - {item.id for _, item in snapshot.items()}
+
+    def stand(_: str, item: Item) -> Item:
+        if item.status != "superseded" or item.by not in gone or isinstance(item, Authority):
+            return item
+        return item.model_copy(update={"status": "active", "by": "", "change": ()})
+
+    return snapshot.map(stand) if gone else snapshot
+
+
+def _answered(snapshot: Snapshot, last: str) -> Snapshot:
+    """With an explicit "none, because" where objective or next action is missing."""
+    missing: Mapping[str, Item] = {
+        "objective": Objective(id="O0", text="none, because no request was found", evidence=(last,), basis="inferred"),
+        "next_action": NextAction(id="N0", text="none, because nothing is asked", evidence=(last,), basis="inferred"),
+    }
+    for name, item in missing.items():
+        if not any(other.status == "active" for other in snapshot.of(name)):
+            fresh = item.model_copy(update={"id": next_id(snapshot.of(name), item.letter)})
+            snapshot = snapshot.replace(**{name: (*snapshot.of(name), fresh)})
+    return snapshot
+
+
+def settle(given: Case, last: str, rounds: int = 3) -> tuple[Snapshot, Verdict]:
+    """Verify and repair until nothing is left to mend; what remains is in the verdict."""
+    first = verdict = verify(given)
+    for _ in range(rounds):
+        if not verdict.findings:
+            break
+        snapshot = repair(given, verdict.findings, last)
+        given = Case(snapshot, given.evidence, given.previous, given.carried)
+        verdict = verify(given)
+    mended = tuple(finding for finding in first.findings if finding not in verdict.findings)
+    return given.snapshot, Verdict(verdict.findings, mended, verdict.carried, verdict.items)
