@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from compactor import formats, split, verify
 from compactor.budget import Fitted, fit
+from compactor.catalog import window_of
 from compactor.errors import InputError, UsageError
 from compactor.evidence import Evidence
 from compactor.fold import fold
@@ -18,7 +19,7 @@ from compactor.repair import settle
 from compactor.snapshot import Added, Constraint, Fact, Item, OpenLoop, Snapshot, Update
 from compactor.tokens import MESSAGE_TOKENS, Counter, counter_for
 from compactor.transcript import ACKNOWLEDGEMENT, Entry, Note, Source, Transcript, ref, write
-from compactor.trigger import DEFAULT_AT, due, window_of
+from compactor.trigger import DEFAULT_AT, due
 
 FOCUS = 60.0
 """What an identifier weighs more when the user asked to look at it."""

@@ -15,10 +15,10 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("job", "recheck", "schema", "api"),
     ("summary",),
     ("pipeline",),
-    ("files", "clients", "tokens", "trigger"),  # the last two read the tables that litellm's wheel ships
+    ("files", "clients", "tokens", "catalog"),  # the last two read the tables that litellm's wheel ships
     (
         "split", "words", "identifiers", "ledger", "candidates", "choose", "offline", "fold", "render", "budget",
-        "evidence", "verify", "repair", "formats",
+        "evidence", "verify", "repair", "trigger", "formats",
     ),
     ("errors", "transcript", "snapshot", "tools"),
 )  # fmt: skip
