@@ -137,16 +137,23 @@ def open_from(live: Sequence[Entry], pairs: Pairs) -> int:
 def safe_positions(transcript: Transcript) -> list[int]:
     """Every position of `live` where it may be cut, from the start of the conversation proper to its end."""
     live = [transcript.entries[i] for i in transcript.live]
-    torn, pairs = [0] * (len(live) + 2), pair(live)
+    pairs = pair(live)
+    still_open = open_from(live, pairs)
+    return [at for at in seams(live, pairs) if transcript.first <= at <= still_open]
+
+
+def seams(live: Sequence[Entry], pairs: Pairs) -> list[int]:
+    """Every position, both ends among them, that lies inside no unit."""
+    torn = [0] * (len(live) + 2)
     for first, last in units(live, pairs):
         torn[first + 1] += 1
         torn[last + 1] -= 1
-    still_open, safe, depth = open_from(live, pairs), [], 0
+    whole, depth = [], 0
     for position in range(len(live) + 1):
         depth += torn[position]
-        if depth == 0 and transcript.first <= position <= still_open:
-            safe.append(position)
-    return safe
+        if depth == 0:
+            whole.append(position)
+    return whole
 
 
 def cuts(transcript: Transcript, tokens: Sequence[int]) -> list[Cut]:

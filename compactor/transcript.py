@@ -45,7 +45,7 @@ class Part:
     call_id: str = ""
     """Pairs a call with its results."""
     name: str = ""
-    """The tool's name, on a call and (where its call is known) on a result."""
+    """The tool's name, on a call and (where its call is known) on a result; of media what it is, and its size."""
     input: Mapping[str, Any] = field(default_factory=dict)
     """A call's arguments, parsed; empty where they are no object."""
     failed: bool = False

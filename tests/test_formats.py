@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from compactor import formats
 from compactor.errors import InputError
 from compactor.formats import FORMATS, lines
+from compactor.formats.blocks import media
 from compactor.transcript import ACKNOWLEDGEMENT, BLOCK_END, BLOCK_PREAMBLE, BLOCK_START, Source, Transcript, write
 
 BLOCK = f"{BLOCK_PREAMBLE}\nSources: A = 0a1b2c3d\nrule: nür so\n{BLOCK_END}"
@@ -719,3 +720,18 @@ def test_same_ignores_only_the_line_end() -> None:
     same = FORMATS["openai"].same
     assert same(first, crlf)
     assert not same(first, second)
+
+
+@pytest.mark.parametrize(
+    ("block", "told"),
+    [
+        ({"type": "image", "source": {"media_type": "image/png", "data": "A" * 400}}, "image, image/png, 300 bytes"),
+        ({"type": "image_url", "image_url": {"url": "data:image/jpeg;base64,AAAA"}}, "image, image/jpeg, 3 bytes"),
+        ({"type": "input_image", "image_url": "data:image/png;base64," + "A" * 4}, "image, image/png, 3 bytes"),
+        ({"type": "image_url", "image_url": {"url": "https://green.example/fern.png"}}, "image"),
+        ({"type": "input_audio", "input_audio": {"format": "wav", "data": "A" * 8}}, "audio, wav, 6 bytes"),
+        ({"type": "document", "source": {"type": "file", "file_id": "f"}}, "document"),
+    ],
+)  # fmt: skip
+def test_media_are_named_with_their_size(block: dict[str, Any], told: str) -> None:
+    assert media(block, "human").name == told

@@ -1,6 +1,7 @@
 """What the model sees in the content blocks of an Anthropic message."""
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -44,7 +45,7 @@ def _parts(block: Block, role: str, calls: Calls, say: Callable[[str], Part], be
     elif kind == "redacted_thinking":
         yield Part("opaque", "assistant")
     elif kind in MEDIA:
-        yield Part("media", speaker)
+        yield media(block, speaker)
     else:
         yield Part("opaque", "assistant" if role == "assistant" else "harness", leaves(block))
 
@@ -72,7 +73,24 @@ def result(block: Block, calls: Calls, beside: Beside) -> Iterator[Part]:
         "result", "tool", text, heard.said, call_id, name, NOTHING, failed, None, heard.verdict, heard.answers
     )  # fmt: skip
     if isinstance(content, list):
-        yield from (Part("media", "tool") for item in content if is_media(item))
+        yield from (media(item, "tool") for item in content if is_media(item))
+
+
+def media(block: Block, speaker: Speaker) -> Part:
+    """An image, a document, a sound: what it is and how large, as far as the record tells, in place of its bytes."""
+    kind = string(block.get("type")).removeprefix("input_").removesuffix("_url")
+    inner = next((value for key in _HOLDS_MEDIA if isinstance(value := block.get(key), dict)), block)
+    data = next((text for key in _MEDIA_DATA if (text := string(inner.get(key)))), "")
+    match = _DATA_URL.match(data)
+    told = string(inner.get("media_type")) or string(inner.get("format")) or (match[1] if match else "")
+    size = 3 * (len(data) - (match.end() if match else 0)) // 4 if match or not data.startswith(_ADDRESS) else 0
+    return Part("media", speaker, name=", ".join(filter(None, (kind, told, f"{size:,} bytes" if size else ""))))
+
+
+_HOLDS_MEDIA = ("source", "image_url", "input_audio", "file")
+_MEDIA_DATA = ("data", "url", "image_url", "file_data", "file_url")
+_DATA_URL = re.compile(r"data:([\w/+.-]*)[^,]{0,80},")
+_ADDRESS = ("http:", "https:", "file:", "gs:", "s3:")
 
 
 def is_media(block: Any) -> bool:

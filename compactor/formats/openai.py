@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 
 from compactor.formats import dialects
-from compactor.formats.blocks import MEDIA, compact, is_media, leaves, result_text, string
+from compactor.formats.blocks import MEDIA, compact, is_media, leaves, media, result_text, string
 from compactor.formats.messages import SYSTEM_ROLES, Message, MessageList
 from compactor.formats.pairs import Calls
 from compactor.formats.voice import Beside, Heard, answered, observation, prompt
@@ -45,7 +45,7 @@ def _block(block: Any, role: str, before: str) -> Part:
     if kind in ("reasoning", "thinking"):
         return Part("thinking", "assistant", leaves(block))
     if kind in MEDIA:
-        return Part("media", _speaker(role))
+        return media(block, _speaker(role))
     return Part("opaque", _speaker(role), leaves(block))
 
 
@@ -104,7 +104,7 @@ def _result(message: Message, calls: Calls) -> Iterator[Part]:
         "result", "tool", text, heard.said, call_id, called or name, {}, failed, None, heard.verdict, heard.answers
     )  # fmt: skip
     if isinstance(content, list):
-        yield from (Part("media", "tool") for item in content if is_media(item))
+        yield from (media(item, "tool") for item in content if is_media(item))
 
 
 def _failed(text: str) -> bool:
