@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import Any
 
+from compactor.tools import strings
 from compactor.transcript import Entry, Part, Ref, Source
 
 
@@ -80,20 +80,7 @@ def _pieces(part: Part) -> Iterator[str]:
         yield part.text
     if part.kind == "call":
         yield part.name
-        yield from _strings(part.input)
-
-
-def _strings(value: Any) -> Iterator[str]:
-    """The strings in a JSON value, without recursion."""
-    waiting = [value]
-    while waiting:
-        found = waiting.pop()
-        if isinstance(found, str):
-            yield found
-        elif isinstance(found, Mapping):
-            waiting.extend(found.values())
-        elif isinstance(found, list):
-            waiting.extend(found)
+        yield from strings(part.input)
 
 
 def normal(text: str) -> str:

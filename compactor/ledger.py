@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from compactor import words
 from compactor.identifiers import identifiers
-from compactor.tools import action, command_of, path_of
+from compactor.tools import action, command_of, path_of, strings
 from compactor.transcript import Entry, Part, Ref, ref
 
 OWN_WORDS, FOREIGN_WORDS = 3.0, 0.2
@@ -211,6 +211,7 @@ _NOISE = re.compile(r"^(?:\W*|(?:total|drwx|-rw|Exit code)\b.*|\s*\d+\s*|\s*</?[
 _REMINDER = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)", re.DOTALL)
 _PLUMBING = re.compile(r"(?<!\s)\s*+(?:2?>(?:&1|\S+)|\||;|&&\s*echo\b).*$", re.DOTALL)
 """What follows the command proper: where its output goes."""
+_GUTTERS = re.compile(r"^[ \t]*\d+(?:→|\t|\|)", re.MULTILINE)
 _GUTTER = re.compile(r"^\s*\d+(?:→|\t|\|)\s?")
 _BACKGROUND = re.compile(
     r"agentId: (?P<agent>\w+)|(?:running|moved) (?:in|to) (?:the )?background (?:with ID: |\(ID: )(?P<shell>[\w-]+)"
@@ -302,7 +303,7 @@ class _Reader:
         own = part.speaker == "assistant"
         age = (len(self.story) - position) / (len(self.story) * HALF_LIFE)
         gain = (OWN_WORDS if own else FOREIGN_WORDS) * (0.3 + math.exp(-age))
-        for identifier in set(identifiers(part.text)):
+        for identifier in set(identifiers(_material(part))):
             self.gains[identifier] += gain
             if part.kind == "call" or not (own or part.speaker == "summary"):
                 known = self.seen.get(identifier)
@@ -558,6 +559,18 @@ class _Reader:
         for todo in self.todos.values():
             before = bisect_right(lines, Ref.parse(todo.ref).line)
             yield replace(todo, proof=proving[before - 1] if todo.status == "completed" and before else "")
+
+
+def _material(part: Part) -> str:
+    """What a part says in identifiers: a call's values without the names and escapes of its JSON, a file's lines alone.
+
+    Line numbers before them and a client's reminders behind them are nothing that anybody would use again.
+    """
+    if part.kind == "call" and part.input:
+        return "\n".join(strings(part.input))
+    if part.kind == "result" and action(part.name) == "read":
+        return _GUTTERS.sub("", _REMINDER.sub("", part.text))
+    return part.text
 
 
 def _told_act(call: Part) -> str:

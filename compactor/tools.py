@@ -1,6 +1,6 @@
 """What an agent's tool does, by its name."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 Action = Literal["read", "write", "edit", "run", "search", "plan", "ask", "approve", "delegate", "poll", "other"]
@@ -59,3 +59,16 @@ def command_of(arguments: Mapping[str, Any]) -> str:
         if isinstance(value, list) and all(isinstance(word, str) for word in value):
             return " ".join(value[2:] if value[:1] in (["bash"], ["sh"], ["zsh"]) and len(value) > 2 else value)
     return ""
+
+
+def strings(value: Any) -> Iterator[str]:
+    """The strings in a call's arguments, however deep."""
+    waiting = [value]
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, str):
+            yield found
+        elif isinstance(found, Mapping):
+            waiting.extend(found.values())
+        elif isinstance(found, list):
+            waiting.extend(found)

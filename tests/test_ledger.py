@@ -393,3 +393,17 @@ def test_a_list_has_the_force_of_the_line_that_announces_it() -> None:
     assert [kinds["- a list: join the texts"], kinds["- a string: use it"]] == ["rule", "rule"]
     assert [kinds["- an empty list"], kinds["- a list of two"]] == ["criterion", "criterion"]
     assert kinds["- the old name was parse_one"] == "word"
+
+
+def test_the_form_of_a_call_is_nothing_that_is_used_again() -> None:
+    talk = Talk().user("Write it.").wrote("/srv/green/beds.py", "fern_ml = 4\nmoss_ml = 9\n")
+    weight = talk.ledger().weight
+    assert {"fern_ml", "moss_ml", "/srv/green/beds.py"} <= set(weight)
+    assert not {"file_path", "nmoss_ml", "content"} & set(weight)
+
+
+def test_line_numbers_of_a_read_file_are_nothing_that_is_used_again() -> None:
+    talk = Talk().user("Read it.").read("/srv/green/beds.py", "  1001→fern_ml = 4\n  1002→moss_ml = 9")
+    weight = talk.ledger().weight
+    assert {"fern_ml", "moss_ml"} <= set(weight)
+    assert not {"1001", "1002"} & set(weight)
