@@ -5,6 +5,8 @@
     ├── InputError        3   the input is missing, unreadable or of unknown format
     ├── RefusedError      1   the checks refused the result
     ├── ModelError        4   a model failed
+    │   ├── TooLongError      the request doesn't fit into the model's window
+    │   └── CutOffError       the reply broke off at the output limit
     └── OutputError       5   an output or the archive couldn't be written
 
 Callers catch `CompactError`; its text says what happened, where and the cure, on one line.
@@ -41,6 +43,14 @@ class ModelError(CompactError):
     """A model failed."""
 
     exit_code = 4
+
+
+class TooLongError(ModelError):
+    """The request doesn't fit into the model's window; a smaller one may."""
+
+
+class CutOffError(ModelError):
+    """The reply broke off at the output limit; with more room, or less to tell, it may not."""
 
 
 class OutputError(CompactError):

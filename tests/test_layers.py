@@ -15,14 +15,17 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("job", "recheck", "schema", "api"),
     ("summary",),
     ("pipeline",),
-    ("files", "clients", "tokens", "catalog"),  # the last two read the tables that litellm's wheel ships
+    ("files", "clients", "tokens", "catalog", "model", "scripted", "command", "failures", "replies"),
     (
         "split", "words", "identifiers", "ledger", "candidates", "choose", "offline", "fold", "render", "budget",
         "evidence", "verify", "repair", "trigger", "formats",
     ),
-    ("errors", "transcript", "snapshot", "tools"),
+    ("errors", "transcript", "snapshot", "tools", "exchange"),
 )  # fmt: skip
-"""From the command line down; a module imports from its own layer and those below. A new module needs a place here."""
+"""From the command line down; a module imports from its own layer and those below. A new module needs a place here.
+
+`tokens` and `catalog` read files of litellm's wheel.
+"""
 
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 PURE = (*LAYERS[6], *LAYERS[7], "pipeline")
