@@ -6,8 +6,8 @@ an item with others of the same file or result, so that what they have in common
 
 import heapq
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from compactor import words
 from compactor.identifiers import identifiers, plain_words
@@ -19,7 +19,11 @@ UNBOUND = 0.4
 """What a candidate keeps of its worth when no plain words tie its identifiers to what they mean."""
 LINE_OVERHEAD = 9
 """Tokens of an item's line beside its text: id, refs, line break."""
-LINES_PER_FACT, LINES_PER_FILE = 4, 6
+LINES_PER_FACT, LINES_PER_FILE, REFS = 4, 6, 3
+LINES_BESIDE, REFS_BESIDE = 24, 10
+"""Lines of one item, and refs that it cites at most; where somebody else tells what binds, more."""
+DEFINES = 1.5
+"""How much more a line is worth there that defines something: a signature tells most in the fewest words."""
 REFUSED, FINISHED, CHANGED, TOLD = 12.0, 9.0, 9.0, 3.0
 """What a refusal, a finished step, a changed file and a statement are worth beside their identifiers."""
 WRITTEN = "written"
@@ -52,6 +56,8 @@ class Offer:
     text: str
     found: frozenset[str]
     factor: float
+    bound: bool
+    """Whether it has plain words that tie its identifiers to what they mean."""
 
 
 @dataclass
@@ -65,13 +71,16 @@ class Group:
     path: str = ""
     lines: list[Offer] = field(default_factory=list)
 
+    most: int = LINES_PER_FACT
+    refs: int = REFS
+
     @property
     def full(self) -> bool:
-        return len(self.lines) >= (LINES_PER_FILE if self.base else LINES_PER_FACT)
+        return len(self.lines) >= (LINES_PER_FILE if self.base else self.most)
 
     def takes(self, offer: Offer) -> bool:
-        """Whether another line fits; an item cites at most three changes."""
-        return not self.full and len({line.line.ref for line in self.lines} | {offer.line.ref}) <= 3
+        """Whether another line fits, and what shows it can be cited too."""
+        return not self.full and len({line.line.ref for line in self.lines} | {offer.line.ref}) <= self.refs
 
 
 WORD_FIELDS = frozenset({"text", "quote", "value", "path", "why", "scope", "excludes", "role", "holds_while", "next"})
@@ -298,8 +307,7 @@ def offers(ledger: Ledger) -> tuple[list[Offer], dict[str, Group]]:
 def _offer(group: str, line: Line, factor: float) -> Offer:
     text = words.clip(line.text, 180)
     named = frozenset(identifiers(text))
-    bound = 1.0 if len(plain_words(text, named)) >= 2 else UNBOUND
-    return Offer(group, line, text, named, factor * bound)
+    return Offer(group, line, text, named, factor, len(plain_words(text, named)) >= 2)
 
 
 def _best(lines: Iterable[Line], weight: Mapping[str, float]) -> Iterator[Line]:
@@ -309,6 +317,35 @@ def _best(lines: Iterable[Line], weight: Mapping[str, float]) -> Iterator[Line]:
         if worth > 0.2:
             rated.append((worth / (len(line.text[:180]) / 4 + LINE_OVERHEAD), -number, line))
     return (line for _, _, line in heapq.nlargest(POOL, rated, key=lambda r: r[:2]))
+
+
+def beside(ledger: Ledger, known: Container[str]) -> tuple[list[Candidate], list[Offer], dict[str, Group]]:
+    """What stands beside an account that somebody else gave, of which it knows the files with those paths.
+
+    Of these only lines are offered. All lines of one file share a fact, whatever showed them: its name is said once.
+    Loops to verify are left to that account.
+    """
+    lines, groups = offers(ledger)
+    together: dict[str, Group] = {}
+    moved = []
+    for offer in lines:
+        group = groups[offer.group]
+        if group.base and group.path not in known:
+            together[offer.group] = group
+            moved.append(offer)
+            continue
+        key = f"about:{group.path or offer.line.about}"
+        about = group.about or short_about(group.path)
+        together.setdefault(key, Group(None, about, group.position, most=LINES_BESIDE, refs=REFS_BESIDE))
+        moved.append(replace(offer, group=key, factor=offer.factor * (DEFINES if _DEFINITION.match(offer.text) else 1)))
+    pool = [c for c in single(ledger) if c.field != "open_loops" and getattr(c.item, "path", "") not in known]
+    return pool, moved, together
+
+
+_DEFINITION = re.compile(
+    r"\W*(?:\d+[:-])?(?:(?:export|public|private|protected|static|async|abstract|final)\s+)*"
+    r"(?:func|function|def|class|type|interface|struct|enum|const|fn|impl|trait|CREATE TABLE)\b"
+)
 
 
 def short_about(about: str) -> str:

@@ -28,8 +28,11 @@ class Choice:
     still the best. Where a group is opened its lines become cheaper and are rated again.
     """
 
-    def __init__(self, room: int, size: Size, weight: Mapping[str, float], covered: Iterable[str]) -> None:
-        self.room, self.weight = room, weight
+    def __init__(
+        self, room: int, size: Size, weight: Mapping[str, float], covered: Iterable[str],
+        unbound: float = UNBOUND, further: float = FURTHER_LINE,
+    ) -> None:  # fmt: skip
+        self.room, self.weight, self.unbound, self.further = room, weight, unbound, further
         self.size = cache(size)
         self.covered = set(covered)
         self.taken: list[Candidate] = []
@@ -73,7 +76,8 @@ class Choice:
         group = self.open.setdefault(offer.group, group)
         if not group.takes(offer):
             self.full.append(group)
-            group = self.open[offer.group] = Group(None, group.about or short_about(group.path), group.position)
+            about = group.about or short_about(group.path)
+            group = self.open[offer.group] = Group(None, about, group.position, most=group.most, refs=group.refs)
         group.lines.append(offer)
         self.lines[offer.group] += 1
         self.covered |= offer.found | (group.base.found if group.base else frozenset())
@@ -96,7 +100,7 @@ class _Bids:
         self.rough = [len(text) / CHARACTERS_PER_TOKEN + LINE_OVERHEAD for text in texts]
         self.exact: dict[int, float] = {}
         told = (len(plain_words(text, c.found)) >= 2 for text, c in zip(texts, pool, strict=True))
-        self.bound = [1.0 if tells else UNBOUND for tells in told]
+        self.bound = [1.0 if tells else choice.unbound for tells in told]
         self.members: dict[str, list[int]] = {}
         for k, offer in enumerate(lines, len(pool)):
             self.members.setdefault(offer.group, []).append(k)
@@ -109,7 +113,8 @@ class _Bids:
             return candidate.factor * self.bound[k] * self.choice.value(candidate.found, candidate.base) / cost
         offer = self.lines[k - len(self.pool)]
         base = None if offer.group in self.choice.open else self.groups[offer.group].base
-        factor = offer.factor * FURTHER_LINE ** self.choice.lines[offer.group]
+        factor = offer.factor * (1.0 if offer.bound else self.choice.unbound)
+        factor *= self.choice.further ** self.choice.lines[offer.group]
         return factor * self.choice.value(offer.found | base.found if base else offer.found) / cost
 
     def cost(self, k: int, exact: bool) -> float:

@@ -3,7 +3,7 @@
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Annotated, Any
 
@@ -23,6 +23,20 @@ app = typer.Typer(
 )
 
 Path = Annotated[str, typer.Argument(metavar="TRANSCRIPT", help="A transcript file, or - for standard input.")]
+
+ASKING = "Asking a model"
+ModelOption = Annotated[
+    str,
+    typer.Option("-m", "--model", envvar="COMPACT_MODEL", metavar="MODEL",
+                 help="Whom to ask, as LiteLLM names it; cmd:COMMAND; scripted:FILE. None: code alone.",
+                 rich_help_panel=ASKING),
+]  # fmt: skip
+WindowOption = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="Tokens of the model's window.", rich_help_panel=ASKING)
+]
+PromptOption = Annotated[
+    str, typer.Option("--prompt", metavar="FILE", help="The instruction, in place of our own.", rich_help_panel=ASKING)
+]
 
 
 def _version(value: bool) -> None:
@@ -58,6 +72,37 @@ def run(
         int | None, typer.Option(min=1, help="Tokens the block may take (a tenth of the head, 600 to 8000).")
     ] = None,
     focus: Annotated[str, typer.Option(help="What the summary should look at most.")] = "",
+    model: ModelOption = "",
+    window: WindowOption = None,
+    prompt_file: PromptOption = "",
+    fallback: Annotated[
+        str,
+        typer.Option(
+            metavar="MODEL,...|offline",
+            help="Whom to ask when the model fails; offline for nobody.",
+            rich_help_panel=ASKING,
+        ),
+    ] = "",
+    max_cost: Annotated[
+        float | None, typer.Option(min=0, help="US dollars that asking may cost.", rich_help_panel=ASKING)
+    ] = None,
+    timeout: Annotated[
+        float, typer.Option(min=0.1, help="Seconds to wait for a reply.", rich_help_panel=ASKING)
+    ] = 600.0,
+    parallel: Annotated[
+        bool, typer.Option("--parallel", help="Ask about the parts of a long head at once.", rich_help_panel=ASKING)
+    ] = False,
+    reuse_prefix: Annotated[
+        bool,
+        typer.Option(
+            "--reuse-prefix",
+            help="Send the original messages, which the provider may still hold.",
+            rich_help_panel=ASKING,
+        ),
+    ] = False,
+    no_log: Annotated[
+        bool, typer.Option("--no-log", help="Neither keep replies nor use kept ones.", rich_help_panel=ASKING)
+    ] = False,
     pin: Annotated[
         list[str] | None, typer.Option(metavar="REF|REGEX", help="Entries whose words stay whole; repeatable.")
     ] = None,
@@ -89,22 +134,52 @@ def run(
       compact run - --keep 4 < in.jsonl > out.jsonl
     """
     from compactor import job as jobs
+    from compactor.asking import Ask
     from compactor.pipeline import Options
     from compactor.split import Keep
 
     to_stdout = out == "-" or (transcript == "-" and not out)
-    with _errors_as_json(as_json, to_stdout or summary == "-"):
+    with _errors_as_json(as_json, to_stdout or summary == "-"), _waiting(quiet or as_json) as tell:
         tokens, share = _trigger(budget, at)
+        ask = Ask(
+            model, tuple(filter(None, fallback.split(","))), window or 0, timeout, max_cost, parallel, reuse_prefix,
+            instruction=_instruction(prompt_file), log=not no_log,
+        )  # fmt: skip
         options = Options(
             keep=Keep(keep, keep_turns, keep_tokens), budget=tokens, at=share, max_summary=max_summary,
             focus=_text(focus), pins=tuple(map(_text, pin or ())), block_role=block_role,
         )  # fmt: skip
         report = jobs.run(
-            jobs.Job(transcript, options, out, summary, format_name, _numbers(select), _text(task), in_place,
-                     resumable, summary_only, dry_run, force)
+            jobs.Job(transcript, options, ask, out, summary, format_name, _numbers(select), _text(task), in_place,
+                     resumable, summary_only, dry_run, force), tell
         )  # fmt: skip
     _tell(report, as_json, quiet, verbose, json_to_stderr=bool(report.stdout) or to_stdout)
     raise typer.Exit(report.exit_code)
+
+
+def _instruction(path: str) -> str:
+    from compactor import files
+
+    if not path:
+        return ""
+    try:
+        return files.read_input(path)[0].decode()
+    except UnicodeDecodeError as error:
+        message = f"{path}: no UTF-8 text ({error.reason} at byte {error.start}); save it as such"
+        raise UsageError(message) from error
+
+
+@contextmanager
+def _waiting(silent: bool) -> Iterator[Callable[[str], None]]:
+    """What to tell while something is waited for; it stands on a terminal only as long as it lasts."""
+    if silent or not (sys.stderr and sys.stderr.isatty()):
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.markup import escape
+
+    with Console(stderr=True).status("reading") as status:
+        yield lambda text: status.update(escape(_clean(text)))
 
 
 @contextmanager
@@ -217,6 +292,44 @@ def _numbers(text: str) -> tuple[int, ...]:
         message = f"--select {text}: it takes numbers from 1, such as 1,3"
         raise UsageError(message)
     return tuple(dict.fromkeys(int(number) for number in text.split(","))) if text else ()
+
+
+@app.command()
+def prompt(
+    transcript: Path,
+    model: ModelOption = "",
+    window: WindowOption = None,
+    prompt_file: PromptOption = "",
+    focus: Annotated[str, typer.Option(help="What the summary should look at most.")] = "",
+    keep: Annotated[int | None, typer.Option(min=0, help="Messages to keep verbatim at least (8).")] = None,
+    max_summary: Annotated[int | None, typer.Option(min=1, help="Tokens the block may take.")] = None,
+    format_name: Annotated[str, typer.Option("--format", help="The input's format (see compact formats).")] = "",
+    select: Annotated[str, typer.Option(metavar="N,...", help="Which conversations of the file, from 1.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="The requests, one JSON object on each line.")] = False,
+) -> None:
+    """Print what a model would be sent; nothing is asked.
+
+    Example: compact prompt session.jsonl -m openai/gpt-4o
+    """
+    from compactor import job as jobs
+    from compactor.asking import Ask
+    from compactor.pipeline import Options
+    from compactor.split import Keep
+
+    with _errors_as_json(as_json):
+        options = Options(keep=Keep(keep), max_summary=max_summary, focus=_text(focus))
+        ask = Ask(model, window=window or 0, instruction=_instruction(prompt_file))
+        requests = jobs.requests(jobs.Job(transcript, options, ask, format=format_name, select=_numbers(select)))
+    for number, request in enumerate(requests, 1):
+        if as_json:
+            told = {"messages": list(request.messages), "max_tokens": request.max_tokens, "schema": request.schema}
+            _write(_json(told | {"tokens": request.tokens}))
+            continue
+        say(f"request {number} of {len(requests)}: {request.tokens:,} tokens in, {request.max_tokens:,} out at most")
+        for message in request.messages:
+            _write(f"# {message['role']}\n\n{message['content']}\n\n")
+    if not requests:
+        say(f"{transcript}: nothing to do, so no model would be asked")
 
 
 @app.command()

@@ -21,8 +21,9 @@ EVIDENCE_KEPT = 3
 def fold(previous: Snapshot | None, update: Update) -> Snapshot:
     """The new snapshot. Ids named by the update that don't exist are passed over; `verify` reports what is missing."""
     state = _State(previous or Snapshot())
+    restated = {superseding.by: superseding.id for superseding in update.supersede}
     added = {
-        f"{name}[{position}]": state.add(name, item)
+        f"{name}[{position}]": state.add(name, item, restated.get(f"{name}[{position}]", ""))
         for name in FIELDS
         for position, item in enumerate(_fresh(getattr(update.add, name)))
     }
@@ -58,13 +59,16 @@ class _State:
             for at, item in enumerate(items):
                 self.keys[name, key(item)].append(at)
 
-    def add(self, name: str, item: Item) -> str:
-        """Put an item among the others of its field, or join it with its like; the id it has from now on."""
+    def add(self, name: str, item: Item, restates: str = "") -> str:
+        """Put an item among the others of its field, or join it with its like; the id it has from now on.
+
+        Where its like is the item that it restates, all that it says is taken, and not only what is new.
+        """
         items, places = self.held[name], self.keys[name, key(item)]
         for at in places:
             other = items[at]
             if other.status == "active":
-                items[at] = join(other, item)
+                items[at] = joined_whole(other, item) if other.id == restates else join(other, item)
                 return other.id
             if set(item.evidence) <= set(other.evidence):
                 return other.id
@@ -108,6 +112,11 @@ def join(old: Item, new: Item) -> Item:
         return old.model_copy(update={"evidence": merged(old.evidence, new.evidence), "shown": True})
     kept = {name: value for name, value in old if name not in Item.model_fields and value and not getattr(new, name)}
     return new.model_copy(update={**kept, "id": old.id, "evidence": merged(old.evidence, new.evidence)})
+
+
+def joined_whole(old: Item, new: Item) -> Item:
+    """One item out of two where the newer restates the older: the newer words and state, the older id."""
+    return new.model_copy(update={"id": old.id, "evidence": merged(old.evidence, new.evidence)})
 
 
 def merged(old: Sequence[str], new: Sequence[str]) -> tuple[str, ...]:

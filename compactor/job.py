@@ -9,18 +9,24 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import orjson
 
 from compactor import clients, files, formats, pipeline, summary
+from compactor.asking import Ask, asking
 from compactor.errors import InputError, OutputError, UsageError
+from compactor.exchange import Request, Usage
 from compactor.formats import lines as stored
 from compactor.formats import sample, spans
+from compactor.ledger import extract
 from compactor.pipeline import Compacted, Options, Outcome, Plan
 from compactor.render import markdown
 from compactor.snapshot import Snapshot
 from compactor.transcript import Source, Transcript
+
+if TYPE_CHECKING:  # what only a model needs is loaded when one is named
+    from compactor.summarize import Asking, Outline
 
 Status = Literal["compacted", "unchanged", "refused", "planned"]
 
@@ -31,6 +37,7 @@ class Job:
 
     path: str
     options: Options = Options()
+    ask: Ask = Ask()
     out: str = ""
     summary: str = ""
     format: str = ""
@@ -71,21 +78,25 @@ class Report:
         return 1 if self.status == "refused" else 0
 
 
-def run(job: Job) -> Report:
-    """Do the job; raises CompactError where it can't be done, with every input as it was."""
+def run(job: Job, tell: Callable[[str], None] = lambda _: None) -> Report:
+    """Do the job; raises CompactError where it can't be done, with every input as it was.
+
+    `tell` is told what is being waited for.
+    """
     started = time.perf_counter()
     _check(job)
     raw, stamp = files.read_input(job.path)
     source = _read(job, raw)
     found = summary.find(source, _candidates(job))
+    asked = asking(_with_tools(job.ask, raw), job.options.focus, tell)
     paths = _paths(job, source)
     options = _with_places(job, source, paths)
     if job.dry_run:
         plans = [pipeline.plan(source, position, options, _finder(found)) for position in _positions(job, source)]
-        return _planned(source, plans, started)
+        return _planned(source, plans, [outline(plan, asked) for plan in plans] if asked else [], started)
     if not job.force:
         _refuse_existing(job, paths, found)
-    compacted = pipeline.compact(source, options, _positions(job, source), _finder(found))
+    compacted = pipeline.compact(source, options, _positions(job, source), _finder(found), asked)
     if not compacted.changed:
         return _unchanged(job, compacted, paths, started)
     document = _document(job, compacted, options, found, started)
@@ -94,6 +105,43 @@ def run(job: Job) -> Report:
         raise OutputError(message)
     paths = _write(job, raw, compacted, document, paths, found)
     return _done(job, compacted, paths, document, started)
+
+
+def _with_tools(ask: Ask, raw: bytes) -> Ask:
+    """With the tools that stand beside the messages in the file: a reused prefix begins with them."""
+    if not ask.reuse_prefix or not raw.lstrip().startswith(b"{"):
+        return ask
+    try:
+        value = orjson.loads(raw)
+    except orjson.JSONDecodeError:  # rows: each may have tools of its own
+        return ask
+    tools = value.get("tools") if isinstance(value, dict) else None
+    return replace(ask, tools=tuple(tools)) if isinstance(tools, list) else ask
+
+
+def outline(plan: Plan, asked: "Asking") -> "Outline | None":
+    """What asking a model about a conversation would take; None where nothing is to be done."""
+    if plan.reason or not plan.cut:
+        return None
+    from compactor import summarize
+
+    return summarize.outline(pipeline.task(plan, extract(plan.source.short, plan.head)), asked)
+
+
+def requests(job: Job) -> list[Request]:
+    """What a model would be sent, of every conversation that has something to be done."""
+    from compactor.prompt import Wish
+    from compactor.summarize import Asking
+
+    raw, _ = files.read_input(job.path)
+    source = _read(job, raw)
+    found = summary.find(source, _candidates(job))
+    wish = Wish(job.ask.instruction, job.options.focus)
+    named = asking(_with_tools(job.ask, raw), job.options.focus)
+    asked = named or Asking((), wish=wish, window=job.ask.window)
+    plans = [pipeline.plan(source, position, job.options, _finder(found)) for position in _positions(job, source)]
+    outlines = [outline(plan, asked) for plan in plans]
+    return [request for told in outlines if told for request in told.requests]
 
 
 def _check(job: Job) -> None:
@@ -376,21 +424,48 @@ def _conversation(plan: Plan) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _planned(source: Source, plans: Sequence[Plan], started: float) -> Report:
+def _planned(source: Source, plans: Sequence[Plan], outlines: "Sequence[Outline | None]", started: float) -> Report:
     busy = [plan for plan in plans if not plan.reason and plan.cut]
+    asked = [told for told in outlines if told]
     lines = [line for plan in plans for line in _plan_lines(source, plan, len(plans) > 1)] or [
         f"{source.name}: it holds no messages"
     ]
+    lines += _outline_lines(asked)
     body = {
         "status": "planned" if busy else "unchanged",
         "reason": "" if busy else "; ".join(dict.fromkeys(plan.reason for plan in plans)) or "it holds no messages",
         "format": source.format,
         "tokens": _tokens(plans),
         "conversations": [_conversation(plan) for plan in plans],
-        "model": None,
+        "model": asked[0].model if asked else None,
+        "calls": sum(told.calls for told in asked),
+        "tokens_in": sum(told.tokens_in for told in asked),
+        "tokens_out": sum(told.tokens_out for told in asked),
+        "cost": _cost(asked),
         "duration": round(time.perf_counter() - started, 3),
     }
     return Report("planned", tuple(lines), _notes(source), json=body)
+
+
+def _cost(asked: "Sequence[Outline]") -> float | None:
+    """What the calls would cost in US dollars; None where the price is unknown."""
+    costs = [told.cost for told in asked]
+    return None if None in costs else sum(cost or 0.0 for cost in costs)
+
+
+def _outline_lines(asked: "Sequence[Outline]") -> Iterator[str]:
+    if not asked:
+        return
+    calls, cost = sum(told.calls for told in asked), _cost(asked)
+    took = sum(told.tokens_in for told in asked), sum(told.tokens_out for told in asked)
+    price = "price unknown" if cost is None else f"about ${cost:.4f}"
+    window = f"{asked[0].window:,} tokens" + ("" if asked[0].known else ", assumed: --window")
+    yield f"  asks {asked[0].model} (window {window}): {_count(calls, 'call')}, about {took[0]:,} tokens in, " \
+          f"{took[1]:,} out, {price}"  # fmt: skip
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
 
 
 def _plan_lines(source: Source, plan: Plan, many: bool) -> Iterator[str]:
@@ -440,6 +515,7 @@ def _body(compacted: Compacted, status: Status, reason: str, paths: Paths, start
                                  "repaired": len(o.verdict.repaired)}
         for o in compacted.outcomes
     ]  # fmt: skip
+    models = [outcome.asked.model for outcome in compacted.outcomes if outcome.asked]
     return {
         "status": status,
         "reason": reason,
@@ -449,11 +525,42 @@ def _body(compacted: Compacted, status: Status, reason: str, paths: Paths, start
         "paths": {name: getattr(paths, name) or None for name in ("transcript", "summary", "backup", "resume")},
         "findings": [finding for conversation in conversations for finding in conversation["findings"]],
         "conversations": conversations,
-        "model": None,
-        "usage": None,
-        "cost": 0.0,
+        "model": models[0] if models else None,
+        "usage": _usage(compacted),
+        "cost": _total(compacted).cost,
         "duration": round(time.perf_counter() - started, 3),
     }
+
+
+def _total(compacted: Compacted) -> Usage:
+    """What asking models took, over all conversations."""
+    return sum((outcome.asked.usage for outcome in compacted.outcomes if outcome.asked), Usage())
+
+
+def _usage(compacted: Compacted) -> dict[str, Any] | None:
+    asked = [outcome.asked for outcome in compacted.outcomes if outcome.asked]
+    added = sum(outcome.added for outcome in compacted.outcomes)
+    again = sum(one.asked_again for one in asked)
+    return {**asdict(_total(compacted)), "asked_again": again, "added_by_code": added} if asked else None
+
+
+def _by(compacted: Compacted) -> str:
+    """Who wrote the summary, and what that took."""
+    asked = [outcome.asked for outcome in compacted.outcomes if outcome.asked]
+    if not asked:
+        return "offline summary, no model"
+    usage = _total(compacted)
+    calls = [_count(usage.calls, "call")] * bool(usage.calls or not usage.reused)
+    calls += [f"{usage.reused} from the log"] * bool(usage.reused)
+    cached = f" ({usage.cached:,} cached)" if usage.cached else ""
+    price = "price unknown" if usage.cost is None else f"${usage.cost:.4f}"
+    took = f"{usage.tokens_in:,} tokens in{cached}, {usage.tokens_out:,} out, {price}, {usage.seconds:.0f} s"
+    by_code = [f"code added {sum(outcome.added for outcome in compacted.outcomes)}"]
+    mended = sum(len(outcome.verdict.repaired) for outcome in compacted.outcomes)
+    by_code += [f"mended {mended}"] * bool(mended)
+    again = sum(one.asked_again for one in asked)
+    by_code += [f"{again} asked for again"] * bool(again)
+    return f"summary by {asked[0].model}: {', '.join(calls)}, {took}; {', '.join(by_code)}"
 
 
 def _status(outcome: Outcome) -> Status:
@@ -470,12 +577,13 @@ def _done(job: Job, compacted: Compacted, paths: Paths, document: Mapping[str, A
     items = sum(outcome.verdict.items for outcome in done)
     usage = done[0].plan.transcript.usage if len(done) == 1 else 0
     counted = f" (the provider last counted {usage:,})" if usage else ""
-    line = f"{name}: {before:,} -> {after:,} tokens{counted}{many}, {items} items, {kept}; offline summary, no model"
+    line = f"{name}: {before:,} -> {after:,} tokens{counted}{many}, {items} items, {kept}; {_by(compacted)}"
     follow = [f"see it: {_shown_by(paths.summary)}" if paths.summary not in ("", files.STDIN) else ""]
     if compacted.source.format == "claude-code" and not job.summary_only:
         follow.append(f"resume it: {paths.resume or f'compact run {job.path} --resumable'}")
     line = "; ".join([line, *filter(None, follow)])
     warnings = [f"{name}: {finding}" for o in done for finding in o.verdict.findings]
+    warnings += [f"{name}: {note}" for o in done if o.asked for note in o.asked.notes]
     warnings += [f"{name}: {o.plan.cut.note}" for o in done if o.plan.cut and o.plan.cut.note]
     if paths.transcript == files.STDIN and job.path == files.STDIN and not paths.summary:
         warnings.append("standard input: the original is kept nowhere, and no summary file; --summary FILE writes one")

@@ -1,25 +1,29 @@
-"""plan() and compact(): the way of the data, without disk, network or clock."""
+"""plan() and compact(): the way of the data, with no disk, network or clock of their own."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from compactor import formats, split, verify
 from compactor.budget import Fitted, fit
 from compactor.catalog import window_of
-from compactor.errors import InputError, UsageError
+from compactor.errors import InputError, ModelError, UsageError
 from compactor.evidence import Evidence
 from compactor.fold import fold
 from compactor.formats.base import Embedded, Format
 from compactor.identifiers import identifiers
 from compactor.ledger import Ledger, extract
-from compactor.offline import offline
-from compactor.render import parse, render
+from compactor.offline import offline, supplement
+from compactor.render import parse, render, shown
 from compactor.repair import settle
 from compactor.snapshot import Added, Constraint, Fact, Item, OpenLoop, Snapshot, Update
 from compactor.tokens import MESSAGE_TOKENS, Counter, counter_for
 from compactor.transcript import ACKNOWLEDGEMENT, Entry, Note, Source, Transcript, ref, write
 from compactor.trigger import DEFAULT_AT, due
+
+if TYPE_CHECKING:  # what only a model needs is loaded when one is asked
+    from compactor.summarize import Asked, Asking, Task
 
 FOCUS = 60.0
 """What an identifier weighs more when the user asked to look at it."""
@@ -100,6 +104,10 @@ class Outcome:
     snapshot: Snapshot | None = None
     block: str = ""
     verdict: verify.Verdict = verify.Verdict()
+    asked: "Asked | None" = None
+    """What asking a model took; None where none was asked, or all failed."""
+    added: int = 0
+    """Items that code added to what the model wrote."""
     tokens_after: int = 0
     edits: tuple[Note, ...] = ()
     repaired: frozenset[int] = frozenset()
@@ -231,11 +239,19 @@ def _pins_something(planned: Plan, pin: str) -> bool:
 
 
 def compact(
-    source: Source, options: Options, select: Sequence[int] = (), find: FindPrevious | None = None
+    source: Source,
+    options: Options,
+    select: Sequence[int] = (),
+    find: FindPrevious | None = None,
+    asking: "Asking | None" = None,
 ) -> Compacted:
-    """Compact the conversations of a source (those at the selected positions, by default all), offline."""
+    """Compact the conversations of a source (those at the selected positions, by default all).
+
+    `asking` says which models to ask; without it the summary is code's alone. Raises ModelError where they fail.
+    """
     chosen = list(select) or range(len(source.transcripts))
-    outcomes = tuple(_compact_one(plan(source, position, options, find), options) for position in chosen)
+    plans = [plan(source, position, options, find) for position in chosen]
+    outcomes = tuple(_compact_one(planned, options, asking) for planned in plans)
     replaced = {o.plan.position: o.data for o in outcomes if o.changed and not o.refused}
     if not replaced or any(outcome.refused for outcome in outcomes):
         return Compacted(source, outcomes, source.raw)
@@ -245,31 +261,112 @@ def compact(
     return Compacted(source, checked, source.raw if refused else data)
 
 
-def _compact_one(planned: Plan, options: Options) -> Outcome:
+def _compact_one(planned: Plan, options: Options, asking: "Asking | None") -> Outcome:
     if planned.reason or not planned.cut:
         return Outcome(planned, False, planned.reason, tokens_after=planned.sizes.total)
+    if asking and (reason := _too_little(planned, options)):
+        return Outcome(planned, False, reason, tokens_after=planned.sizes.total)
     ledger = extract(planned.source.short, planned.head)
-    update = _with_pins(offline_update(planned, ledger, options), planned, options)
-    settled, verdict = _settled(planned, update)
-    fitted = _fitted(planned, settled, ledger, options)
+    written = _written(planned, ledger, options, asking)
+    fitted = _fitted(planned, written.snapshot, ledger, options)
     block = render(
         fitted.snapshot, planned.source.short, record=options.record, recall=options.recall, short=fitted.short
     )
     findings = [
-        *verdict.findings,
+        *written.verdict.findings,
         *planned.findings,
         *verify.block_stands(fitted.snapshot, block, fitted.short),
         *verify.within_budget(fitted.tokens, planned.limit, fitted.over),
     ]
-    verdict = replace(verdict, findings=tuple(findings))
+    verdict = replace(written.verdict, findings=tuple(findings))
+    outcome = Outcome(planned, False, snapshot=fitted.snapshot, block=block, verdict=verdict, asked=written.asked,
+                      added=written.added)  # fmt: skip
     if not verdict.ok:
-        return Outcome(planned, False, verify.words_of(verdict.errors), True, fitted.snapshot, block, verdict)
+        return replace(outcome, reason=verify.words_of(verdict.errors), refused=True)
     embedded = _embed(planned, block, options)
-    outcome = Outcome(
-        planned, True, snapshot=fitted.snapshot, block=block, verdict=verdict, edits=embedded.edits,
-        repaired=embedded.repaired, gone=embedded.gone, data=embedded.data,
-    )  # fmt: skip
+    outcome = replace(
+        outcome, changed=True, edits=embedded.edits, repaired=embedded.repaired, gone=embedded.gone, data=embedded.data
+    )
     return _unless_smaller(outcome, (block, ACKNOWLEDGEMENT) if embedded.acknowledged else (block,))
+
+
+def _too_little(planned: Plan, options: Options) -> str:
+    """Why no summary could be smaller than what it replaces: that is known before a model is paid; else empty."""
+    least = _framed(planned, Snapshot(), options)
+    before = planned.sizes.earlier + planned.sizes.head
+    return f"not smaller: {before:,} tokens would become {least:,} at least" if before <= least else ""
+
+
+@dataclass(frozen=True)
+class _Written:
+    """A snapshot, checked and mended, and how it came about."""
+
+    snapshot: Snapshot
+    verdict: verify.Verdict
+    asked: "Asked | None" = None
+    added: int = 0
+
+
+def _written(planned: Plan, ledger: Ledger, options: Options, asking: "Asking | None") -> _Written:
+    if not asking:
+        return _offline(planned, ledger, options)
+    from compactor import summarize
+
+    try:
+        asked = summarize.ask(task(planned, ledger), asking)
+    except ModelError as error:
+        if not asking.fallback_offline:
+            raise
+        written = _offline(planned, ledger, options)
+        failed = verify.Finding("model", "warning", str(error), "the summary is code's alone (--fallback offline)")
+        return replace(written, verdict=replace(written.verdict, findings=(*written.verdict.findings, failed)))
+    snapshot, verdict = _settled(planned, _pinned_too(asked.snapshot, planned, options))
+    return _supplemented(planned, _Written(snapshot, verdict, asked), ledger, options)
+
+
+def _offline(planned: Plan, ledger: Ledger, options: Options) -> _Written:
+    folded = fold(planned.previous, offline_update(planned, ledger, options))
+    return _Written(*_settled(planned, _pinned_too(folded, planned, options)))
+
+
+def task(planned: Plan, ledger: Ledger) -> "Task":
+    """What a model is to summarise."""
+    from compactor.summarize import Task
+
+    assert planned.cut
+    transcript, at = planned.transcript, planned.cut.at
+    live = [transcript.entries[i] for i in transcript.live]
+    following = [words for entry in live[at:] for words in _in_words(entry)]
+    return Task(planned.source, planned.head, ledger, planned.previous, planned.limit, following, live[:at],
+                transcript.model)  # fmt: skip
+
+
+def _in_words(entry: Entry) -> Iterator[str]:
+    """What a kept message is, in a word or two."""
+    for part in entry.parts:
+        if part.kind in ("call", "result"):
+            yield f"{part.kind} {part.name}".strip()
+        elif part.kind == "text":
+            yield {"human": "the user", "assistant": "the agent"}.get(part.speaker, part.speaker)
+
+
+def _supplemented(planned: Plan, written: _Written, ledger: Ledger, options: Options) -> _Written:
+    """With what the ledger knows and the model left out, as far as the budget has room for it."""
+    frame = _framed(planned, Snapshot(), options) - planned.counter.text(render(Snapshot(), planned.source.short))
+    budget = planned.limit - frame - planned.counter.text("\n")
+    more = supplement(
+        _focused(ledger, options.focus), written.snapshot, budget, planned.counter.text, planned.source.short
+    )
+    snapshot, verdict = _settled(planned, fold(written.snapshot, more))
+    before = len(list(written.snapshot.items()))
+    verdict = replace(verdict, repaired=(*written.verdict.repaired, *verdict.repaired))
+    return replace(written, snapshot=snapshot, verdict=verdict, added=len(list(snapshot.items())) - before)
+
+
+def _framed(planned: Plan, snapshot: Snapshot, options: Options) -> int:
+    """The tokens of a snapshot's block."""
+    block = render(shown(snapshot), planned.source.short, record=options.record, recall=options.recall)
+    return planned.counter.text(block)
 
 
 def _unless_smaller(outcome: Outcome, added: Sequence[str]) -> Outcome:
@@ -303,14 +400,15 @@ def _focused(ledger: Ledger, focus: str) -> Ledger:
     return replace(ledger, weight=weight)
 
 
-def _with_pins(update: Update, planned: Plan, options: Options) -> Update:
+def _pinned_too(snapshot: Snapshot, planned: Plan, options: Options) -> Snapshot:
+    """The snapshot with what the user pinned folded in."""
     if not options.pins:
-        return update
-    pinned = [item for entry in planned.head for item in _pinned(entry, planned.source.short, options.pins)]
-    fields = {name: list(getattr(update.add, name)) for name in Added.model_fields}
-    for name, item in pinned:
-        fields[name].append(item)
-    return update.model_copy(update={"add": Added(**{name: tuple(items) for name, items in fields.items()})})
+        return snapshot
+    fields: dict[str, list[Item]] = {}
+    for entry in planned.head:
+        for name, item in _pinned(entry, planned.source.short, options.pins):
+            fields.setdefault(name, []).append(item)
+    return fold(snapshot, Update(add=Added.model_validate(fields)))
 
 
 def _pinned(entry: Entry, source: str, pins: Sequence[str]) -> Iterator[tuple[str, Item]]:
@@ -336,8 +434,7 @@ def _matches(pin: str, text: str, here: str, entry: str) -> bool:
         raise UsageError(message) from error
 
 
-def _settled(planned: Plan, update: Update) -> tuple[Snapshot, verify.Verdict]:
-    snapshot = fold(planned.previous, update)
+def _settled(planned: Plan, snapshot: Snapshot) -> tuple[Snapshot, verify.Verdict]:
     given = verify.case(snapshot, Evidence([planned.source]), planned.previous)
     return settle(given, ref(planned.source.short, planned.head[-1]))
 

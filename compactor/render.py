@@ -82,7 +82,7 @@ def render(snapshot: Snapshot, newest: str, *, record: str = "", recall: str = "
 
     `recall` is the command that shows what the block doesn't; without one the hidden items are only counted.
     """
-    letters = _letters(snapshot, newest)
+    letters = letters_of(snapshot, newest)
     lines = [BLOCK_PREAMBLE, "Sources: " + ", ".join(f"{letter or 'A'} = {name}" for name, letter in letters.items())]
     missing, showing = hidden(snapshot), shown(snapshot, short)
     for name, heading in HEADINGS.items():
@@ -98,7 +98,7 @@ def render(snapshot: Snapshot, newest: str, *, record: str = "", recall: str = "
     return "\n".join([*lines, BLOCK_END])
 
 
-def _letters(snapshot: Snapshot, newest: str) -> dict[str, str]:
+def letters_of(snapshot: Snapshot, newest: str) -> dict[str, str]:
     """The letter of each source, in order; the newest has none in refs."""
     names = dict.fromkeys([newest, *(Ref.parse(ref).source for _, item in snapshot.items() for ref in _refs(item))])
     return {name: "" if position == 0 else _letter(position) for position, name in enumerate(names)}

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import orjson
@@ -76,13 +76,13 @@ def _one(compacted: Compacted, outcome: Outcome, options: Options, run: Mapping[
         },
         "previous": before.output.get("sha256", "") if before else "",
         "cut": {"at_line": _line_of(outcome), "tail": _plain(planned.cut.tail)},
-        "model": None,
-        "prompt": None,
+        "model": outcome.asked.model if outcome.asked else None,
+        "prompt": outcome.asked.prompt_hash if outcome.asked else None,
         "settings": _settings(options),
         "counter": planned.counter.name,
         "tokens": _tokens(outcome),
-        "usage": None,
-        "cost": 0.0,
+        "usage": usage_of(outcome),
+        "cost": outcome.asked.usage.cost if outcome.asked else 0.0,
         "edits": [{"line": note.line, "text": note.text} for note in outcome.edits],
         "run": dict(run),
     }  # fmt: skip
@@ -91,6 +91,15 @@ def _one(compacted: Compacted, outcome: Outcome, options: Options, run: Mapping[
         "provenance": provenance,
         "verdict": outcome.verdict.as_dict(),
     }
+
+
+def usage_of(outcome: Outcome) -> dict[str, Any] | None:
+    """What asking a model took; None where none was asked."""
+    if not outcome.asked:
+        return None
+    usage, asked = asdict(outcome.asked.usage), outcome.asked
+    usage["seconds"] = round(asked.usage.seconds, 3)
+    return {**usage, "windows": asked.windows, "asked_again": asked.asked_again, "added_by_code": outcome.added}
 
 
 def _unnamed(snapshot: Snapshot, sources: Sequence[Mapping[str, Any]]) -> list[str]:

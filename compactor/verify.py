@@ -207,7 +207,7 @@ def identifiers_stand(given: Case) -> Iterator[Finding]:
         said = given.new_words(item)
         cited = given.evidence.text(refs_of(item))
         cut_off = {piece.split()[-1] for piece in said.split(" …")[:-1] if piece.split()}
-        missing = sorted(i for i in exact(said.replace("…", " ")) if not _stands(i, cited, i in "\n".join(cut_off)))
+        missing = sorted(i for i in exact(said.replace("…", " ")) if not stands(i, cited, i in "\n".join(cut_off)))
         if missing and cited:
             message = f"{', '.join(missing[:5])} doesn't stand in what it cites"
             yield Finding(
@@ -215,7 +215,7 @@ def identifiers_stand(given: Case) -> Iterator[Finding]:
             )
 
 
-def _stands(wanted: str, cited: str, cut_off: bool) -> bool:
+def stands(wanted: str, cited: str, cut_off: bool = False) -> bool:
     """Whether an identifier or number stands there whole and not as a piece of a longer one.
 
     The end may be missing where it was cut off; a number may have a unit right behind it.
@@ -282,7 +282,7 @@ def decisions_are_borne(given: Case) -> Iterator[Finding]:
             yield Finding("decisions", "error", "has no scope", "quote its scope, or say `not stated`", name, item.id)
         if item.approved_by and given.evidence.knows(item.approved_by.ref):
             parts = given.evidence.parts(item.approved_by.ref)
-            if not any(part.said or part.verdict == "approved" for part in parts):
+            if not any(part.said or part.verdict == "approved" or _is_retold(part, item) for part in parts):
                 message = "nobody approves anything there"
                 refs = (item.approved_by.ref,)
                 yield Finding("approval", "error", message, "cite the approver's words", name, item.id, refs)
@@ -298,9 +298,14 @@ def artifacts_were_touched(given: Case) -> Iterator[Finding]:
             yield Finding(
                 "artifacts", "error", f"{item.path} isn't cited", "cite the call that touched it", name, item.id
             )
-        elif item.state != "read" and not any(_changes(part) for part in parts):
+        elif item.state != "read" and not any(_changes(part) or _is_retold(part, item) for part in parts):
             message = f"no cited call makes it {item.state}"
             yield Finding("artifacts", "error", message, "cite that call, or say `read`", name, item.id, item.evidence)
+
+
+def _is_retold(part: Part, item: Item) -> bool:
+    """Whether an earlier summary tells it, and the item says that it is only reported."""
+    return part.speaker == "summary" and item.basis == "reported"
 
 
 def _changes(part: Part) -> bool:

@@ -13,12 +13,14 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("__main__",),
     ("cli",),
     ("job", "recheck", "schema", "api"),
-    ("summary",),
+    ("summary", "asking"),
     ("pipeline",),
+    ("summarize",),
     ("files", "clients", "tokens", "catalog", "model", "scripted", "command", "failures", "replies"),
     (
         "split", "words", "identifiers", "ledger", "candidates", "choose", "offline", "fold", "render", "budget",
         "evidence", "verify", "repair", "trigger", "formats",
+        "shorten", "language", "head", "windows", "hints", "prompt", "reply", "ground",
     ),
     ("errors", "transcript", "snapshot", "tools", "exchange"),
 )  # fmt: skip
@@ -28,7 +30,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 """
 
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
-PURE = (*LAYERS[6], *LAYERS[7], "pipeline")
+PURE = (*LAYERS[7], *LAYERS[8], "pipeline")
 BELOW_FORMATS = {"errors", "transcript", "tools", "formats"}
 OUTSIDE = {
     "os", "sys", "pathlib", "time", "random", "socket", "subprocess", "logging", "shutil", "tempfile", "io", "glob",

@@ -1,0 +1,75 @@
+"""Whom the user wants asked, by name, as models that can be asked."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from threading import Event
+from typing import TYPE_CHECKING, Any
+
+from compactor.errors import UsageError
+from compactor.exchange import Model
+
+if TYPE_CHECKING:
+    from compactor.summarize import Asking
+
+DEFAULT_TIMEOUT_S = 600.0
+OFFLINE = "offline"
+
+
+@dataclass(frozen=True)
+class Ask:
+    """What the user asked for; names of models as LiteLLM has them, `cmd:COMMAND` or `scripted:FILE`."""
+
+    model: str | Model = ""
+    """A name, or a model of one's own."""
+    fallback: tuple[str, ...] = ()
+    """Models to ask when those before failed; `offline` at the end for the summary that needs none."""
+    window: int = 0
+    """Tokens of the model's window; 0 for what is known of it."""
+    timeout_s: float = DEFAULT_TIMEOUT_S
+    max_cost: float | None = None
+    parallel: bool = False
+    reuse_prefix: bool = False
+    tools: tuple[Mapping[str, Any], ...] = ()
+    """The tools of the session, where its prefix is reused."""
+    instruction: str = ""
+    """In place of our own."""
+    log: bool = True
+    """Whether replies are kept, and given again to the same request."""
+
+
+def asking(given: Ask, focus: str = "", tell: Callable[[str], None] = lambda _: None,
+           cancel: Event | None = None) -> "Asking | None":  # fmt: skip
+    """The models to ask, with how; None where none is named. Raises UsageError for what doesn't go together."""
+    if not given.model:
+        return None
+    named = [name.strip() for name in given.fallback if name.strip()]
+    if OFFLINE in named[:-1]:
+        message = "--fallback: offline never fails, so it comes last"
+        raise UsageError(message)
+    from compactor.prompt import Wish  # what only a model needs is loaded when one is named
+    from compactor.summarize import Asking
+
+    names = [given.model, *(name for name in named if name != OFFLINE)]
+
+    return Asking(
+        models=tuple(_model(name, given, cancel) for name in names),
+        fallback_offline=OFFLINE in named,
+        window=given.window,
+        parallel=given.parallel,
+        max_cost=given.max_cost,
+        wish=Wish(given.instruction, focus),
+        reuse_prefix=given.reuse_prefix,
+        tools=given.tools,
+        tell=tell,
+        cancel=cancel,
+    )
+
+
+def _model(name: str | Model, given: Ask, cancel: Event | None) -> Model:
+    if not isinstance(name, str):
+        return name
+    from compactor.model import model_named
+    from compactor.replies import Logged
+
+    model = model_named(name, timeout_s=given.timeout_s, cancel=cancel)
+    return Logged(model) if given.log and not name.startswith("scripted:") else model
