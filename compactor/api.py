@@ -9,18 +9,21 @@
         state = replace(state, messages=[*state.messages, reply])
 
 Messages are OpenAI chat or Anthropic messages, as dicts or as objects with `model_dump()`. Nothing is mutated, kept
-messages are the same objects, nothing is written.
+messages are the same objects, nothing is written unless asked for.
 """
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from threading import Event
 from typing import Any, Literal, Protocol, overload
 
 import orjson
 
 from compactor import formats, pipeline, split
+from compactor.asking import OFFLINE, Ask, asking
 from compactor.errors import CompactError, RefusedError, UsageError
+from compactor.exchange import Model
 from compactor.pipeline import Options, Outcome, Plan, Sizes
 from compactor.render import render
 from compactor.snapshot import Snapshot
@@ -29,6 +32,8 @@ from compactor.trigger import DEFAULT_AT, LEAST_GROWTH, due
 from compactor.verify import Verdict
 
 Message = Any
+QUIETLY = Ask(log=False)
+"""How a model is asked by default: with nothing kept on disk."""
 log = logging.getLogger("compactor")
 
 
@@ -54,8 +59,8 @@ class Result:
     changed: bool
     reason: str
     """Why nothing changed; empty when something did."""
-    usage: Mapping[str, int]
-    """Tokens `before`, `after` and of the `block`."""
+    usage: Mapping[str, Any]
+    """Tokens `before`, `after` and of the `block`; where a model was asked, what that took, as in `exchange.Usage`."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +81,7 @@ class ConvState:
 
 def compact(
     messages: Sequence[Message],
-    model: str | None = None,
+    model: str | Model | None = None,
     keep: int = split.DEFAULT_KEEP,
     max_summary: int | None = None,
     *,
@@ -84,17 +89,22 @@ def compact(
     pins: Sequence[str] = (),
     block_role: str = "",
     previous: Snapshot | None = None,
+    ask: Ask = QUIETLY,
+    cancel: Event | None = None,
 ) -> Result:
     """Compact a list of messages now, keeping at least `keep` of them verbatim.
 
-    `max_summary` bounds the block in tokens (a tenth of what is summarised, 600 to 8,000). `previous` is the snapshot
-    behind a block that the list holds already; without it the block itself is read. Raises RefusedError where the
-    checks refuse the result, UsageError for wrong arguments, InputError for messages of no known shape.
+    `model` is asked for the summary: a name as LiteLLM has it, or an object with `complete(request)`; without one the
+    summary is code's alone. `ask` says how: fall-backs, window, time-out, most cost; no reply is kept unless it says
+    so. `max_summary` bounds the block in tokens (a tenth of what is summarised, 600 to 8,000). `previous` is the
+    snapshot behind a block that the list holds already; without it the block itself is read. Setting `cancel` ends
+    what is waited for. Raises RefusedError where the checks refuse the result, ModelError where the model fails,
+    UsageError for wrong arguments, InputError for messages of no known shape.
     """
-    _offline_only(model)
     source = _source(messages)
     options = Options(split.Keep(keep), max_summary=max_summary, focus=focus, pins=tuple(pins), block_role=block_role)
-    compacted = pipeline.compact(source, options, (), lambda *_: previous)
+    asked = asking(replace(ask, model=model or ask.model), focus, cancel=cancel)
+    compacted = pipeline.compact(source, options, (), lambda *_: previous, asked)
     if not compacted.outcomes:
         return Result(
             list(messages), None, Verdict(), False, "it holds no messages", {"before": 0, "after": 0, "block": 0}
@@ -102,20 +112,16 @@ def compact(
     outcome = compacted.outcomes[0]
     if outcome.refused:
         raise RefusedError(outcome.reason)
-    usage = {
-        "before": outcome.plan.sizes.total,
-        "after": outcome.tokens_after,
-        "block": outcome.plan.counter.text(outcome.block) if outcome.changed else 0,
-    }
+    usage = _usage(outcome)
     if not outcome.changed:
         return Result(list(messages), None, outcome.verdict, False, outcome.reason, usage)
     return Result(_rebuilt(messages, outcome, compacted.data), outcome.snapshot, outcome.verdict, True, "", usage)
 
 
-def _offline_only(model: str | None) -> None:
-    if model:
-        message = "this version summarises without a model; leave model=None"
-        raise UsageError(message)
+def _usage(outcome: Outcome) -> dict[str, Any]:
+    block = outcome.plan.counter.text(outcome.block) if outcome.changed else 0
+    sizes = {"before": outcome.plan.sizes.total, "after": outcome.tokens_after, "block": block}
+    return {**sizes, **(asdict(outcome.asked.usage) if outcome.asked else {})}
 
 
 def _source(messages: Sequence[Message]) -> Source:
@@ -217,37 +223,44 @@ OnError = Literal["keep", "offline", "raise"]
 
 
 @overload
-def maybe_compact(state: ConvState, budget: int = ..., at: float = ..., keep: int = ..., model: str | None = ...,
-                  metrics: Metrics | None = ..., used_tokens: int | None = ..., on_error: OnError = ...,
-                  max_summary: int | None = ...) -> ConvState: ...  # fmt: skip
+def maybe_compact(state: ConvState, budget: int = ..., at: float = ..., keep: int = ...,
+                  model: str | Model | None = ..., metrics: Metrics | None = ..., used_tokens: int | None = ...,
+                  on_error: OnError = ..., max_summary: int | None = ..., ask: Ask = ...,
+                  cancel: Event | None = ...) -> ConvState: ...  # fmt: skip
 @overload
 def maybe_compact(state: Sequence[Message], budget: int = ..., at: float = ..., keep: int = ...,
-                  model: str | None = ..., metrics: Metrics | None = ..., used_tokens: int | None = ...,
-                  on_error: OnError = ..., max_summary: int | None = ...) -> list[Message]: ...  # fmt: skip
+                  model: str | Model | None = ..., metrics: Metrics | None = ..., used_tokens: int | None = ...,
+                  on_error: OnError = ..., max_summary: int | None = ..., ask: Ask = ...,
+                  cancel: Event | None = ...) -> list[Message]: ...  # fmt: skip
 def maybe_compact(
     state: ConvState | Sequence[Message],
     budget: int = 128_000,
     at: float = DEFAULT_AT,
     keep: int = split.DEFAULT_KEEP,
-    model: str | None = None,
+    model: str | Model | None = None,
     metrics: Metrics | None = None,
     used_tokens: int | None = None,
     on_error: OnError = "keep",
     max_summary: int | None = None,
+    ask: Ask = QUIETLY,
+    cancel: Event | None = None,
 ) -> ConvState | list[Message]:
     """Compact when the conversation has reached `at` of the budget; below that the same state comes back.
 
     `used_tokens` is the provider's own count of what was last sent, where it's known. A call that is due gives a new
     state, whose `reason` says what was done, or why not; then messages and summary are the same. `on_error`: `keep`
-    (that, also where the checks refuse), `offline` (the same while there is no model to fail), `raise`. A bare list
+    (that, also where the checks refuse), `offline` (a summary by code alone where the model fails), `raise`. `model`,
+    `ask` and `cancel` as in `compact`. A bare list
     gives a list with the block in it; then the reason goes to the log, and every call decides anew.
     """
-    _offline_only(model)
     counts = metrics or _LogMetrics()
     in_list = not isinstance(state, ConvState)
     before = state if isinstance(state, ConvState) else ConvState(state)
+    last = (OFFLINE,) if on_error == "offline" and OFFLINE not in ask.fallback else ()
+    ask = replace(ask, model=model or ask.model, fallback=(*ask.fallback, *last))
+    how = {"max_summary": max_summary, "ask": ask, "cancel": cancel}
     try:
-        new = _compact_when_due(before, budget, at, keep, counts, used_tokens, max_summary, bare=in_list)
+        new = _compact_when_due(before, budget, at, keep, counts, used_tokens, how, bare=in_list)
     except CompactError as error:
         counts.increment("context.refused")
         if on_error == "raise":
@@ -266,7 +279,7 @@ def _as_list(before: ConvState, new: ConvState) -> list[Message]:
 
 
 def _compact_when_due(state: ConvState, budget: int, at: float, keep: int, counts: Metrics, used_tokens: int | None,
-                      max_summary: int | None, *, bare: bool) -> ConvState:  # fmt: skip
+                      how: Mapping[str, Any], *, bare: bool) -> ConvState:  # fmt: skip
     sending = render_context(state)
     sizes = _sizes(sending, keep) if used_tokens is None else None
     tokens = sizes.total if sizes else used_tokens or 0
@@ -282,12 +295,12 @@ def _compact_when_due(state: ConvState, budget: int, at: float, keep: int, count
     if too_much:
         counts.increment("context.skipped", reason="kept")
         return state if state.told else replace(state, reason=too_much, told=True)
-    return _compact_state(state, sending, keep, counts, max_summary)
+    return _compact_state(state, sending, keep, counts, how)
 
 
 def _compact_state(state: ConvState, sending: list[Message], keep: int, counts: Metrics,
-                   max_summary: int | None) -> ConvState:  # fmt: skip
-    result = compact(sending, None, keep, max_summary, previous=state.summary, block_role=state.block_role)
+                   how: Mapping[str, Any]) -> ConvState:  # fmt: skip
+    result = compact(sending, keep=keep, previous=state.summary, block_role=state.block_role, **how)
     if not result.changed:
         counts.increment("context.skipped", reason="unchanged")
         return replace(state, reason=result.reason)

@@ -205,12 +205,6 @@ def test_messages_of_no_known_shape_are_an_input_error(messages: list[Any]) -> N
     assert "\n" not in str(error.value)
 
 
-def test_a_model_is_not_asked_yet() -> None:
-    for call in (lambda: compact(OPENAI, model="gpt-4o"), lambda: maybe_compact(OPENAI, model="gpt-4o")):
-        with pytest.raises(UsageError, match="model=None"):
-            call()
-
-
 def test_orphan_results_leave_and_their_neighbours_stay_the_same() -> None:
     orphan = {"role": "tool", "tool_call_id": "gone", "content": "x"}
     messages = [*OPENAI[:-2], orphan, *OPENAI[-2:]]

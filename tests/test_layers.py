@@ -11,7 +11,7 @@ ROOT = Path(__file__).parent.parent / "compactor"
 
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("__main__",),
-    ("cli",),
+    ("cli", "awaited"),
     ("job", "recheck", "schema", "api"),
     ("summary", "asking"),
     ("pipeline",),
