@@ -12,8 +12,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 ROUNDS = 5
 MEGABYTES = 4
@@ -70,6 +73,12 @@ with open(sys.argv[1], "rb") as file:
 print(count)
 """
 
+ASKING_S = 0.5
+REPLY = json.dumps({
+    "objective": [{"text": "Go on with the work", "basis": "inferred", "evidence": ["1"]}],
+    "next_action": [{"text": "Read on", "basis": "inferred", "evidence": ["1"]}],
+})  # fmt: skip
+
 LITTLE = (
     '{"parentUuid":null,"isSidechain":false,"cwd":"/home/dev/shop","sessionId":"s","version":"2.1.71","type":"user",'
     '"message":{"role":"user","content":"Hello"},"uuid":"u","timestamp":"2026-03-01T00:00:00.000Z"}\n'
@@ -116,6 +125,7 @@ def measure(folder: Path, *, long: bool) -> Iterator[Measure]:
     yield version()
     yield help_text(folder)
     yield from compaction(folder)
+    yield from asking(folder)
     if long:
         yield from growth(folder)
 
@@ -143,6 +153,54 @@ def compaction(folder: Path) -> Iterator[Measure]:
     peak, base, size = median_rss(peaks), median_rss(bases), big.stat().st_size
     name = "its memory above that on one line / file size"
     yield Measure(name, "MB", (peak - base) / 1e6, size / 1e6, (peak - base) / size, limit=6)
+
+
+def asking(folder: Path) -> Iterator[Measure]:
+    """What asking a model adds to the same run without one, beside the import of litellm and the model's own time."""
+    big = folder / "big.jsonl"
+    importing = [sys.executable, "-c", "import os; os.environ['LITELLM_LOCAL_MODEL_COST_MAP'] = 'True'; import litellm"]
+    with answering() as (address, asked):
+        os.environ |= {"OPENAI_API_BASE": address, "OPENAI_API_KEY": "none"}
+        command = [*compact_run(big), "-m", "openai/gpt-4o", "--window", "4000000", "--no-log"]
+        ours, offline = in_turn(command, compact_run(big))
+        imports = [once(importing) for _ in range(ROUNDS)]
+    own = median_seconds(ours) - median_seconds(imports)
+    allowed = median_seconds(offline) + ASKING_S
+    yield Measure(f"asking a model, {MEGABYTES} MB, without import litellm / offline + {ASKING_S} s", "s", own, allowed,
+                  own / allowed, limit=1)  # fmt: skip
+    calls = len(asked) / (ROUNDS + 1)
+    yield Measure("its calls / one", "", calls, 1, calls, limit=1)
+
+
+@contextmanager
+def answering() -> Iterator[tuple[str, list[int]]]:
+    """A model on the loopback that answers at once: its address, and the size of each request."""
+    asked: list[int] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked.append(len(self.rfile.read(int(self.headers["content-length"]))))
+            choice = {"index": 0, "message": {"role": "assistant", "content": REPLY}, "finish_reason": "stop"}
+            usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+            body = json.dumps({"id": "1", "object": "chat.completion", "created": 1, "model": "gpt-4o",
+                               "choices": [choice], "usage": usage}).encode()  # fmt: skip
+            self.send_response(200)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Says nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}/v1", asked
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 def growth(folder: Path) -> Iterator[Measure]:
