@@ -6,6 +6,7 @@ Always in the safe direction: narrow, quote, demote to a `verify:` loop, restore
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from compactor import words
 from compactor.fold import next_id
 from compactor.snapshot import (
     FIELDS,
@@ -20,7 +21,7 @@ from compactor.snapshot import (
     OpenLoop,
     Snapshot,
 )
-from compactor.verify import Case, Finding, Verdict, says_no, unsaid_limits, verify
+from compactor.verify import MOST_COPIED, Case, Finding, Verdict, says_no, unsaid_limits, verify
 
 
 def repair(given: Case, findings: Iterable[Finding], last: str) -> Snapshot:
@@ -58,6 +59,8 @@ def _mend(given: Case, item: Item, finding: Finding, demoted: list[Item]) -> Ite
         if item.id not in given.carried:
             demoted.append(item)
         return None if item.id not in given.carried else _closed(item)
+    if finding.check == "copied":
+        return item.model_copy(update={"text": words.clip(item.text, MOST_COPIED // 4)})
     if finding.check == "loops":
         return item.model_copy(update={"owner": "agent"})
     if finding.check == "decisions":

@@ -54,6 +54,7 @@ SPARE = 64
 """Tokens left free in every request, for what joining texts may cost."""
 ASKED_AGAIN = frozenset((
     "refs", "evidence", "quotes", "identifiers", "proof", "basis", "artifacts", "authority", "denied", "approval",
+    "copied",
 ))  # fmt: skip
 """The checks whose findings a model can mend."""
 

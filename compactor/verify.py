@@ -33,6 +33,10 @@ CHECKED_FIELDS = ("text", "quote", "value", "path", "why", "scope", "excludes", 
 """Where an item may hold identifiers that must stand in what it cites."""
 
 
+MOST_COPIED = 1_000
+"""Characters that an item may repeat of what a tool printed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """What a check found, and the cure."""
@@ -407,6 +411,17 @@ def _bears(part: Part, basis: str) -> bool:
     return part.speaker in ("tool", "human", "system") or part.kind in ("call", "media")
 
 
+def outputs_are_not_copied(given: Case) -> Iterator[Finding]:
+    """No item repeats a long run of what a tool printed: a summary would only move it."""
+    for name, item in given.active():
+        if len(item.text) <= MOST_COPIED or given.elsewhere(item):
+            continue
+        said = normal(item.text)
+        if any(part.speaker == "tool" and said in normal(part.text) for part in given.cited(item)):
+            message = f"copies {len(item.text):,} characters of output"
+            yield Finding("copied", "error", message, "say what it shows in a sentence", name, item.id, item.evidence)
+
+
 def questions_are_answered(given: Case) -> Iterator[Finding]:
     """The snapshot holds something, an objective and a next action among it."""
     active = {name for name, _ in given.active()}
@@ -421,7 +436,7 @@ def questions_are_answered(given: Case) -> Iterator[Finding]:
 CHECKS: tuple[Callable[[Case], Iterator[Finding]], ...] = (
     refs_resolve, quotes_stand, identifiers_stand, nothing_lost, rules_end_by_word, loops_have_owners,
     decisions_are_borne, artifacts_were_touched, steps_are_proven, permissions_are_narrow, bases_are_true,
-    questions_are_answered,
+    outputs_are_not_copied, questions_are_answered,
 )  # fmt: skip
 
 

@@ -214,3 +214,23 @@ def test_an_owner_is_given_where_nobody_is_named() -> None:
 def test_a_quote_without_words_is_left_alone() -> None:
     assert ground().item(rule("…")) == rule("…")
     assert said().text
+
+
+@pytest.mark.parametrize("basis", ["reported", "stated"])
+def test_what_only_an_earlier_summary_tells_stands_where_it_says_so(basis: Any) -> None:
+    """An approval, and a change of a file: a decision is no permission, and the work was done."""
+    told = "The user approved plan B; /srv/parser/lexer.py was changed for it."
+    story = [entry(0, Part("text", "summary", told)), entry(1, human("Go on."))]
+    source = Source("x", b"{}\n{}\n", "openai", (Transcript(tuple(story), (0, 1)),))
+    given = Ground(source.short, story, extract(source.short, story), Evidence([source]))
+    here = (f"{source.short}:1",)
+    decision = Decision(
+        id="D1", text="Plan B", approved_by=Approval(who="user", ref=here[0]), evidence=here, basis=basis
+    )
+    file = Artifact(
+        id="P1", path="/srv/parser/lexer.py", text="for plan B", state="modified", evidence=here, basis=basis
+    )
+    snapshot = Snapshot.of_fields({"decisions": [given.item(decision)], "artifacts": [given.item(file)]})
+    found = {f.item for f in verify(case(snapshot, Evidence([source]))).errors if f.item}
+    assert given.item(decision).basis == "reported"
+    assert found == (set() if basis == "reported" else {"P1"})
