@@ -11,55 +11,30 @@ from functools import cached_property
 from threading import Event, Lock
 from typing import Any
 
-import orjson
-
-from compactor import catalog, head, hints, language, prompt, reply, verify
+from compactor import catalog, language, reply, verify
+from compactor.desk import LEAST_ROOM, MOST_OUTPUT, Desk, Task
 from compactor.errors import CutOffError, ModelError, TooLongError, UsageError
-from compactor.evidence import Evidence
 from compactor.exchange import Model, Reply, Request, Usage
 from compactor.fold import fold
 from compactor.ground import Ground
-from compactor.identifiers import exact, plain_words
-from compactor.ledger import Ledger
-from compactor.prompt import Place, Wish
-from compactor.render import letters_of, line_of
-from compactor.shorten import shorten
+from compactor.prompt import Wish
+from compactor.render import letters_of
 from compactor.snapshot import FIELDS, Added, Item, Snapshot, Update
-from compactor.tokens import MESSAGE_TOKENS, Counter, counter_for
-from compactor.transcript import Entry, Ref, Source
-from compactor.windows import Window, narrower, windows
+from compactor.tokens import counter_for
+from compactor.windows import Window, narrower
 
-USUAL_WINDOW = 128_000
-"""Of a model that LiteLLM's table doesn't know."""
-LEAST_OUTPUT, MOST_OUTPUT, OUTPUT_PER_TOKEN = 2_000, 16_000, 4
-OUTPUT_SHARE = 0.25
-"""Tokens a reply may take: so many per token of the block, since it is JSON and some models reason first; of the
-window at most this share."""
-MARGIN = 0.08
-"""The share of the window left free where our count is an estimate."""
-LEAST_ROOM = 500
-"""With less room than this for the transcript, no window makes sense."""
-RECORD_SHARE = 0.2
-"""The share of the window that the earlier record may take."""
-HINTS_PER_TOKEN, MOST_HINTS = 0.6, 2_500
-"""Tokens of hints per token of the block."""
+__all__ = ["Asked", "Asking", "Outline", "Task", "ask", "outline"]
+
 REPAIRS = 2
 """How often items that failed the checks are asked for again."""
-CITED = 8_000
-"""Characters of each cited entry, when it is told again."""
 PARALLEL = 4
 SPOKEN = 12
 """So many of the user's last statements tell in which language they write."""
-SPARE = 64
-"""Tokens left free in every request, for what joining texts may cost."""
 ASKED_AGAIN = frozenset((
     "refs", "evidence", "quotes", "identifiers", "proof", "basis", "artifacts", "authority", "denied", "approval",
     "copied",
 ))  # fmt: skip
 """The checks whose findings a model can mend."""
-
-Messages = tuple[Mapping[str, str], ...]
-Failed = Mapping[str, Sequence[verify.Finding]]
 
 
 @dataclass(frozen=True)
@@ -84,24 +59,6 @@ class Asking:
     """Is told what is being waited for."""
     cancel: Event | None = None
     """Once it is set nothing further is asked."""
-
-
-@dataclass(frozen=True)
-class Task:
-    """What is to be summarised."""
-
-    source: Source
-    story: Sequence[Entry]
-    ledger: Ledger
-    previous: Snapshot | None
-    limit: int
-    """Tokens that the block may take."""
-    following: Sequence[str] = ()
-    """What stays behind it, each message in a word or two."""
-    prefix: Sequence[Entry] = ()
-    """All that the agent was sent up to the cut, in order."""
-    written_by: str = ""
-    """The model that wrote the session; empty where unknown."""
 
 
 @dataclass(frozen=True)
@@ -145,28 +102,14 @@ def outline(task: Task, asking: Asking, name: str = "") -> Outline:
 
     Later windows tell the record as it stands now: what earlier replies would add to it isn't known.
     """
-    desk = _Desk(task, asking, asking.models[0] if asking.models else _Nobody(name), Usage())
+    desk = desk_of(task, asking, asking.models[0].name if asking.models else name)
     prefix = desk.prefixed() if asking.reuse_prefix else None
     parts = [] if prefix else desk.windows()
-    requests = (prefix,) if prefix else tuple(
-        desk.request(w, k, len(parts), task.previous) for k, w in enumerate(parts, 1))  # fmt: skip
+    told = [desk.request(window, k, len(parts), task.previous) for k, window in enumerate(parts, 1)]
+    requests = (prefix,) if prefix else tuple(told)
     out = len(requests) * desk.guess(len(requests))
-    cost = desk.entry.cost(sum(request.tokens for request in requests), out)
-    return Outline(desk.model.name, desk.window, desk.known, requests, out, cost)
-
-
-@dataclass(frozen=True)
-class _Nobody:
-    """A model that is looked up and never asked."""
-
-    name: str
-
-    def complete(self, request: Request) -> Reply:
-        message = "no model is named; -m MODEL names one"
-        raise UsageError(message)
-
-    def accepted(self, request: Request) -> None:
-        """Nothing was asked."""
+    cost = desk.known.cost(sum(request.tokens for request in requests), out)
+    return Outline(desk.model, desk.window, not desk.assumed, requests, out, cost)
 
 
 def ask(task: Task, asking: Asking) -> Asked:
@@ -174,12 +117,12 @@ def ask(task: Task, asking: Asking) -> Asked:
     failures: list[tuple[str, ModelError]] = []
     spent = Usage()
     for model in asking.models:
-        desk = _Desk(task, asking, model, spent)
+        exchange = _Exchange(task, asking, model, spent)
         try:
-            asked = desk.ask()
+            asked = exchange.ask()
         except ModelError as error:
             failures.append((model.name, error))
-            spent = desk.usage
+            spent = exchange.usage
             continue
         notes = [f"{name} failed: {error}" for name, error in failures]
         return replace(asked, notes=(*notes, *asked.notes))
@@ -189,138 +132,39 @@ def ask(task: Task, asking: Asking) -> Asked:
     raise ModelError(message) from failures[-1][1]
 
 
-class _Desk:
-    """One model at work on one task: what fits into a request, and what came of it so far."""
+def desk_of(task: Task, asking: Asking, name: str) -> Desk:
+    """The task before the model of that name; raises UsageError where its price must be known and isn't."""
+    known = catalog.lookup(name)
+    if asking.max_cost is not None and known.cost(1, 1) is None:
+        message = f"--max-cost: the price of {name} is unknown; leave it out, or name another model"
+        raise UsageError(message)
+    return Desk(task, name, known, counter_for(name), asking.window, asking.wish, asking.tools)
+
+
+class _Exchange:
+    """One model at work on one task, and what came of it so far."""
 
     def __init__(self, task: Task, asking: Asking, model: Model, spent: Usage) -> None:
         self.task, self.asking, self.model = task, asking, model
-        self.entry = catalog.lookup(model.name)
-        self.window = asking.window or self.entry.window or USUAL_WINDOW
-        self.counter: Counter = counter_for(model.name)
-        self.evidence = Evidence([task.source])
-        self.ground = Ground(task.source.short, task.story, task.ledger, self.evidence)
+        self.desk = desk_of(task, asking, model.name)
+        self.ground = Ground(task.source.short, task.story, task.ledger, self.desk.evidence)
         self.usage, self.again, self.retold = spent, 0, False
         self.notes: dict[str, None] = {}
         self.lock = Lock()
-        if asking.max_cost is not None and self.entry.cost(1, 1) is None:
-            message = f"--max-cost: the price of {model.name} is unknown; leave it out, or name another model"
-            raise UsageError(message)
-        if not self.known and not model.name.startswith("scripted:"):
-            self._note(f"the window of {model.name} is unknown: {self.window:,} tokens assumed (--window)")
-
-    @property
-    def known(self) -> bool:
-        return bool(self.asking.window or self.entry.window)
+        if self.desk.assumed and not model.name.startswith("scripted:"):
+            self._note(f"the window of {model.name} is unknown: {self.desk.window:,} tokens assumed (--window)")
 
     def _note(self, text: str) -> None:
         self.notes[text] = None
-
-    # -- sizes, in tokens
-
-    @cached_property
-    def output(self) -> int:
-        """What a reply may take."""
-        wanted = min(max(OUTPUT_PER_TOKEN * self.task.limit, LEAST_OUTPUT), MOST_OUTPUT)
-        return max(min(wanted, self.entry.output or wanted, int(OUTPUT_SHARE * self.window)), 1)
-
-    def guess(self, count: int) -> int:
-        """What each of so many replies will take, as a guess: its share of the model's part of the block, as JSON."""
-        return min(int(2 * prompt.SHARE * self.task.limit / count) + 200, self.output)
-
-    @property
-    def room_in(self) -> int:
-        """What a request may take."""
-        margin = 0 if self.counter.exact else int(self.window * MARGIN)
-        return self.window - self.output - margin
-
-    def record_room(self, many: bool) -> int:
-        """What the record so far may take: with many windows it grows."""
-        now = self.counter.text(prompt.told(self.task.previous, self.task.source.short)) if self.task.previous else 0
-        most = int(RECORD_SHARE * self.window)
-        return min(max(now, self.task.limit) if many else now, most)
-
-    @cached_property
-    def hints_room(self) -> int:
-        return min(int(HINTS_PER_TOKEN * self.task.limit), MOST_HINTS, self.window // 16)
-
-    def tokens(self, messages: Messages) -> int:
-        return sum(self.counter.text(message["content"]) + MESSAGE_TOKENS for message in messages)
-
-    # -- what is asked
-
-    @cached_property
-    def told(self) -> head.Told:
-        return head.tell(self.task.source.short, self.task.story, self.task.ledger)
-
-    def windows(self) -> list[Window]:
-        """The head in windows that leave room for everything else that a request holds."""
-        for many in (False, True):
-            room = self._room(many)
-            if room < LEAST_ROOM:
-                message = (
-                    f"a window of {self.window:,} tokens leaves {max(room, 0):,} for the transcript; "
-                    "give a larger --window, or a model that has one"
-                )
-                raise UsageError(message)
-            parts = windows(self.told.passages, self.task.story, room, self.counter.text)
-            if len(parts) == 1:
-                break
-        return parts
-
-    def _room(self, many: bool) -> int:
-        place = Place(1, 99 if many else 1, self.told.ending, self.task.following)
-        empty = self.tokens(self._messages("", place, Snapshot() if many or self.task.previous else None, "x"))
-        return self.room_in - empty - self.record_room(many) - self.hints_room - SPARE
-
-    def _messages(self, text: str, place: Place, record: Snapshot | None, found: str) -> Messages:
-        source, room = self.task.source.short, self.record_room(place.count > 1)
-        told = prompt.told(record, source, room, self.counter.text) if record else ""
-        return prompt.messages(text, place, source, told, found, self.task.limit, self.asking.wish, merge=bool(record))
-
-    def request(self, window: Window, number: int, count: int, record: Snapshot | None) -> Request:
-        """The request for one window, with what is recorded already."""
-        found = hints.hints(self.task.ledger, window.labels, self.hints_room, self.counter.text)
-        place = Place(number, count, self.told.ending, self.task.following)
-        messages = self._messages(window.text, place, record, found)
-        return Request(messages, self.output, prompt.schema(), tokens=self.tokens(messages))
-
-    def prefixed(self) -> Request | None:
-        """The request that sends the original messages, with the instruction behind them; None where it doesn't fit.
-
-        Raises UsageError where there is no such prefix, or another model wrote it.
-        """
-        given, short = self.task, self.task.source.short
-        if reason := self._no_prefix():
-            message = f"--reuse-prefix: {reason}; leave it out"
-            raise UsageError(message)
-        place = Place(1, 1, self.told.ending, given.following)
-        labels = frozenset(passage.label for passage in self.told.passages)
-        found = hints.hints(given.ledger, labels, self.hints_room, self.counter.text)
-        record = prompt.told(given.previous, short) if given.previous else ""
-        last = prompt.behind(head.index(short, given.story), place, record, found, given.limit, self.asking.wish,
-                             merge=bool(record))  # fmt: skip
-        tokens = self.counter.entries(given.prefix) + self.tokens((last,))
-        if tokens > self.room_in:
-            self._note("the original messages don't fit into the model's window: told in parts instead")
-            return None
-        messages = tuple(orjson.loads(entry.raw.strip().rstrip(b",")) for entry in given.prefix)
-        return Request((*messages, last), self.output, prompt.schema(), self.asking.tools, tokens=tokens)
-
-    def _no_prefix(self) -> str:
-        """Why the provider can't hold the session's messages; empty where it may."""
-        form, writer = self.task.source.format, self.task.written_by
-        if form != "openai":
-            return f"a {form} session doesn't hold what its prefix begins with (system prompt, tools)"
-        if writer and writer.rsplit("/", 1)[-1] != self.model.name.rsplit("/", 1)[-1]:
-            return f"{writer} wrote the session, and {self.model.name} is asked"
-        return ""
 
     # -- asking
 
     def ask(self) -> Asked:
         """The snapshot of all windows, checked and mended."""
-        prefix = self.prefixed() if self.asking.reuse_prefix else None
-        parts = [] if prefix else self.windows()
+        prefix = self.desk.prefixed() if self.asking.reuse_prefix else None
+        if self.asking.reuse_prefix and not prefix:
+            self._note("the original messages don't fit into the model's window: told in parts instead")
+        parts = [] if prefix else self.desk.windows()
         snapshot, problems = self.task.previous or Snapshot(), list[str]()
         reads = [self._read(prefix, self.task.previous)] if prefix else list(self._all(parts))
         if not any(read.update != Update() or read.problems for read in reads):
@@ -351,17 +195,16 @@ class _Desk:
 
     def _reads(self, window: Window, number: int, count: int, record: Snapshot | None) -> list[reply.Read]:
         """What the model says of a window; of its halves, where it turns out not to fit."""
-        request = self.request(window, number, count, record)
+        request = self.desk.request(window, number, count, record)
         try:
             return [self._in_language(request, record, self._read(request, record, part=count > 1), count > 1)]
         except TooLongError:
             room = window.tokens // 2
             if room < LEAST_ROOM:
                 raise
-            self.notes[
-                f"part {number} of {count} didn't fit into {self.model.name}'s window: asked in smaller ones"
-            ] = None
-            halves = narrower(window, room, self.counter.text)
+            name = self.model.name
+            self._note(f"part {number} of {count} didn't fit into the window of {name}: asked in smaller ones")
+            halves = narrower(window, room, self.desk.counter.text)
             return [read for half in halves for read in self._reads(half, number, count, record)]
 
     def _in_language(self, request: Request, record: Snapshot | None, read: reply.Read, part: bool) -> reply.Read:
@@ -373,7 +216,7 @@ class _Desk:
         first, last = request.messages
         content = f"{last['content']}\n\nThe user writes in {wrong[0]}: write the texts of the record in it as well."
         messages = (first, {**last, "content": content})
-        again = self._read(replace(request, messages=messages, tokens=self.tokens(messages)), record, part=part)
+        again = self._read(replace(request, messages=messages, tokens=self.desk.tokens(messages)), record, part=part)
         if language.differ(self.spoken, _free_text(again.update)):
             self._note(f"the summary is in {wrong[1]}, and the user writes in {wrong[0]}")
         return again
@@ -391,7 +234,9 @@ class _Desk:
         try:
             read = reply.read(answer, self.task.source.short, letters, part=part)
         except CutOffError:
-            longer = min(2 * request.max_tokens, self.entry.output or MOST_OUTPUT, self.window - request.tokens)
+            longer = min(
+                2 * request.max_tokens, self.desk.known.output or MOST_OUTPUT, self.desk.window - request.tokens
+            )
             if longer <= request.max_tokens:
                 raise
             self._note("a reply was cut off: asked once more with more room for it")
@@ -416,7 +261,7 @@ class _Desk:
     def _afford(self, request: Request) -> None:
         if self.asking.max_cost is None:
             return
-        price = self.entry.cost(request.tokens, self.guess(1)) or 0.0
+        price = self.desk.known.cost(request.tokens, self.desk.guess(1)) or 0.0
         spent = self.usage.cost or 0.0
         if spent + price > self.asking.max_cost:
             message = (
@@ -436,7 +281,7 @@ class _Desk:
                 break
             self.again += len(failed) + len(problems)
             try:
-                read = self._read(self._again(snapshot, failed, problems), snapshot)
+                read = self._read(self.desk.again(snapshot, failed, problems), snapshot)
             except ModelError as error:
                 self._note(f"asking again failed, code mended instead: {error}")
                 break
@@ -448,38 +293,10 @@ class _Desk:
     def _failed(self, snapshot: Snapshot) -> dict[str, list[verify.Finding]]:
         """What the checks found that a model can mend, by item."""
         found: dict[str, list[verify.Finding]] = {}
-        for finding in verify.verify(verify.case(snapshot, self.evidence, self.task.previous)).errors:
+        for finding in verify.verify(verify.case(snapshot, self.desk.evidence, self.task.previous)).errors:
             if finding.item and finding.check in ASKED_AGAIN:
                 found.setdefault(finding.item, []).append(finding)
         return found
-
-    def _again(self, snapshot: Snapshot, failed: Failed, problems: Sequence[str]) -> Request:
-        letters = letters_of(snapshot, self.task.source.short)
-        listed = list(problems)
-        refs: list[str] = []
-        for name, item in snapshot.items():
-            if item.id in failed:
-                why = "; ".join(f"{finding.message}: {finding.cure}" for finding in failed[item.id])
-                listed.append(f"{name}: {line_of(name, item, letters).removeprefix('- ')} FAILED: {why}")
-                refs += verify.refs_of(item)
-        room = self.room_in - self.tokens(prompt.again(listed, "", self.task.source.short)) - SPARE
-        said = "\n".join(listed)
-        wanted = {**dict.fromkeys(plain_words(said), 0.1), **dict.fromkeys(exact(said), 1.0)}
-        messages = prompt.again(listed, self._cited(refs, wanted, room), self.task.source.short)
-        return Request(messages, self.output, prompt.schema(), tokens=self.tokens(messages))
-
-    def _cited(self, refs: Sequence[str], wanted: Mapping[str, float], room: int) -> str:
-        """The entries that some items cite, told again in `room` tokens: of long ones what has the wanted words."""
-        told: list[str] = []
-        for ref in dict.fromkeys(str(Ref.parse(ref).entry) for ref in refs):
-            parts = self.evidence.parts(ref)
-            text = "\n".join(f"{part.speaker}, {part.kind}: {part.text}" for part in parts if part.text)
-            text = f"[{ref.partition(':')[2]}] {shorten(text, CITED, wanted)}"
-            room -= self.counter.text(text) + 2
-            if room < 0:
-                break
-            told.append(text)
-        return "\n\n".join(told)
 
 
 def _free_text(update: Update) -> str:

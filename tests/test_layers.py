@@ -16,6 +16,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("summary", "asking"),
     ("pipeline",),
     ("summarize",),
+    ("desk",),
     ("files", "clients", "tokens", "catalog", "model", "scripted", "command", "failures", "replies"),
     (
         "split", "words", "identifiers", "ledger", "candidates", "choose", "offline", "fold", "render", "budget",
@@ -30,7 +31,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 """
 
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
-PURE = (*LAYERS[7], *LAYERS[8], "pipeline")
+PURE = (*LAYERS[8], *LAYERS[9], "pipeline")
 BELOW_FORMATS = {"errors", "transcript", "tools", "formats"}
 OUTSIDE = {
     "os", "sys", "pathlib", "time", "random", "socket", "subprocess", "logging", "shutil", "tempfile", "io", "glob",
