@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
@@ -41,13 +42,20 @@ def asking(given: Ask, focus: str = "", tell: Callable[[str], None] = lambda _: 
            cancel: Event | None = None) -> "Asking | None":  # fmt: skip
     """The models to ask, with how; None where none is named. Raises UsageError for what doesn't go together."""
     if not given.model:
+        if idle := _idle(given):
+            message = f"{idle} does nothing without -m MODEL; name one, or leave it out"
+            raise UsageError(message)
         return None
     named = [name.strip() for name in given.fallback if name.strip()]
+    for name in named:
+        if name != OFFLINE and get_close_matches(name, [OFFLINE], cutoff=0.7):
+            message = f"--fallback: no model is called {name}; {OFFLINE} is the summary that needs none"
+            raise UsageError(message)
     if OFFLINE in named[:-1]:
         message = "--fallback: offline never fails, so it comes last"
         raise UsageError(message)
     from compactor.prompt import Wish  # what only a model needs is loaded when one is named
-    from compactor.summarize import Asking
+    from compactor.summarize import Asking, Purse
 
     names = [given.model, *(name for name in named if name != OFFLINE)]
 
@@ -56,13 +64,25 @@ def asking(given: Ask, focus: str = "", tell: Callable[[str], None] = lambda _: 
         fallback_offline=OFFLINE in named,
         window=given.window,
         parallel=given.parallel,
-        max_cost=given.max_cost,
+        purse=None if given.max_cost is None else Purse(given.max_cost),
         wish=Wish(given.instruction, focus),
         reuse_prefix=given.reuse_prefix,
         tools=given.tools,
         tell=tell,
         cancel=cancel,
     )
+
+
+def _idle(given: Ask) -> str:
+    """A flag that was given and says how to ask, where nobody is asked; empty where there is none.
+
+    A window is no such flag: `compact prompt` tells what would be sent to anybody.
+    """
+    flags = {
+        "--fallback": any(name != OFFLINE for name in given.fallback), "--max-cost": given.max_cost is not None,
+        "--parallel": given.parallel, "--reuse-prefix": given.reuse_prefix,
+    }  # fmt: skip
+    return next((flag for flag, set_ in flags.items() if set_), "")
 
 
 def _model(name: str | Model, given: Ask, cancel: Event | None) -> Model:

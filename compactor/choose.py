@@ -30,8 +30,10 @@ class Choice:
 
     def __init__(
         self, room: int, size: Size, weight: Mapping[str, float], covered: Iterable[str],
-        unbound: float = UNBOUND, further: float = FURTHER_LINE,
+        unbound: float = UNBOUND, further: float = FURTHER_LINE, least_worth: float = 0.0,
     ) -> None:  # fmt: skip
+        self.least_worth = least_worth
+        """What is worth no more than this per token isn't taken, though there is room."""
         self.room, self.weight, self.unbound, self.further = room, weight, unbound, further
         self.size = cache(size)
         self.covered = set(covered)
@@ -49,7 +51,7 @@ class Choice:
         while heap and self.room >= least:
             _, k = heapq.heappop(heap)
             worth = bids.worth(k, exact=True)
-            if worth <= 0:
+            if worth <= self.least_worth:
                 continue
             if heap and worth < -heap[0][0] - 1e-9:
                 heapq.heappush(heap, (-worth, k))

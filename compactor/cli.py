@@ -5,6 +5,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
@@ -28,7 +29,7 @@ ASKING = "Asking a model"
 ModelOption = Annotated[
     str,
     typer.Option("-m", "--model", envvar="COMPACT_MODEL", metavar="MODEL",
-                 help="Whom to ask, as LiteLLM names it; cmd:COMMAND; scripted:FILE. None: code alone.",
+                 help="Whom to ask, as LiteLLM names it; cmd:COMMAND; scripted:FILE. With none, code alone.",
                  rich_help_panel=ASKING),
 ]  # fmt: skip
 WindowOption = Annotated[
@@ -79,7 +80,7 @@ def run(
         str,
         typer.Option(
             metavar="MODEL,...|offline",
-            help="Whom to ask when the model fails; offline for nobody.",
+            help="Whom to ask when the model fails; at the end offline: code alone.",
             rich_help_panel=ASKING,
         ),
     ] = "",
@@ -190,7 +191,9 @@ def _errors_as_json(as_json: bool, to_stderr: bool = False) -> Iterator[None]:
     except CompactError as error:
         if not as_json:
             raise
-        told = _json({"status": "error", "reason": str(error), "exit_code": error.exit_code})
+        paid = getattr(error, "paid", None)
+        usage = {"usage": asdict(paid), "cost": paid.cost} if paid else {}
+        told = _json({"status": "error", "reason": str(error), "exit_code": error.exit_code, **usage})
         (_print if to_stderr else _write)(told)
         raise typer.Exit(error.exit_code) from error
 
@@ -330,6 +333,8 @@ def prompt(
             _write(f"# {message['role']}\n\n{message['content']}\n\n")
     if not requests:
         say(f"{transcript}: nothing to do, so no model would be asked")
+    elif not window and not model:
+        say("a window of 128,000 tokens is assumed; -m MODEL or --window says otherwise")
 
 
 @app.command()
@@ -421,7 +426,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SystemExit as done:
         return done.code if isinstance(done.code, int) else 0
     except CompactError as error:
-        say(f"compact: {error}")
+        paid = getattr(error, "paid", None)
+        say(f"compact: {error}" + (f" (paid for nothing: {paid.told})" if paid and paid.calls else ""))
         return error.exit_code
     except OSError as error:
         failed = _unwritten(error)

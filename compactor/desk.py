@@ -1,11 +1,10 @@
 """What fits into a request to a model, and what is in it."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
-
-import orjson
 
 from compactor import head, hints, prompt, verify
 from compactor.catalog import Entry as Known
@@ -127,17 +126,24 @@ class Desk:
     def told(self) -> head.Told:
         return head.tell(self.task.source.short, self.task.story, self.task.ledger)
 
+    @cached_property
+    def told_apart(self) -> head.Told:
+        """The same, where no window may refer to what another tells."""
+        return head.tell(self.task.source.short, self.task.story, self.task.ledger, fold=False)
+
     def windows(self) -> list[Window]:
         """The head in windows that leave room for everything else that a request holds."""
         for many in (False, True):
             room = self._room(many)
             if room < LEAST_ROOM:
+                least = int((self.window + LEAST_ROOM - room) * (1 + MARGIN) / (1 - OUTPUT_SHARE))
                 message = (
-                    f"a window of {self.window:,} tokens leaves {max(room, 0):,} for the transcript; "
-                    "give a larger --window, or a model that has one"
+                    f"a window of {self.window:,} tokens leaves too little for the transcript; "
+                    f"give a --window of at least {least:,}, or a model that has one"
                 )
                 raise UsageError(message)
-            parts = windows(self.told.passages, self.task.story, room, self.counter.text)
+            told = self.told_apart if many else self.told
+            parts = windows(told.passages, self.task.story, room, self.counter.text)
             if len(parts) == 1:
                 break
         return parts
@@ -157,7 +163,11 @@ class Desk:
         found = hints.hints(self.task.ledger, window.labels, self.hints_room, self.counter.text)
         place = Place(number, count, self.told.ending, self.task.following)
         messages = self._messages(window.text, place, record, found)
-        return Request(messages, self.output, prompt.schema(), tokens=self.tokens(messages))
+        tokens = self.tokens(messages)
+        if tokens > self.room_in:  # words that bind took more than the room for what code found
+            messages = self._messages(window.text, place, record, "")
+            tokens = self.tokens(messages)
+        return Request(messages, self.output, prompt.schema(), tokens=tokens)
 
     def prefixed(self) -> Request | None:
         """The request that sends the original messages, with the instruction behind them; None where it doesn't fit.
@@ -174,10 +184,10 @@ class Desk:
         record = prompt.told(given.previous, short) if given.previous else ""
         last = prompt.behind(head.index(short, given.story), place, record, found, given.limit, self.wish,
                              merge=bool(record))  # fmt: skip
-        tokens = self.counter.entries(given.prefix) + self.tokens((last,))
+        tokens = self.counter.entries(given.prefix) + self.tokens((last,)) + self.counter.text(str(list(self.tools)))
         if tokens > self.room_in:
             return None
-        messages = tuple(orjson.loads(entry.raw.strip().rstrip(b",")) for entry in given.prefix)
+        messages = tuple(json.loads(entry.raw.strip().rstrip(b",")) for entry in given.prefix)
         return Request((*messages, last), self.output, prompt.schema(), self.tools, tokens=tokens)
 
     def _no_prefix(self) -> str:
@@ -201,11 +211,22 @@ class Desk:
                 why = "; ".join(f"{finding.message}: {finding.cure}" for finding in failed[item.id])
                 listed.append(f"{name}: {line_of(name, item, letters).removeprefix('- ')} FAILED: {why}")
                 refs += verify.refs_of(item)
+        listed, refs = self._bounded(listed, refs)
         room = self.room_in - self.tokens(prompt.again(listed, "", self.task.source.short)) - SPARE
         said = "\n".join(listed)
         wanted = {**dict.fromkeys(plain_words(said), 0.1), **dict.fromkeys(exact(said), 1.0)}
         messages = prompt.again(listed, self._cited(refs, wanted, room), self.task.source.short)
         return Request(messages, self.output, prompt.schema(), tokens=self.tokens(messages))
+
+    def _bounded(self, listed: Sequence[str], refs: list[str]) -> tuple[list[str], list[str]]:
+        """As many of the items as half a request holds; the others are left to code."""
+        left, kept = self.room_in // 2, list[str]()
+        for line in listed:
+            left -= self.counter.text(line) + 1
+            if left < 0:
+                break
+            kept.append(line)
+        return kept, refs
 
     def _cited(self, refs: Sequence[str], wanted: Mapping[str, float], room: int) -> str:
         """The entries that some items cite, told again in `room` tokens: of long ones what has the wanted words."""

@@ -6,13 +6,14 @@
     ├── RefusedError      1   the checks refused the result
     ├── ModelError        4   a model failed
     │   ├── TooLongError      the request doesn't fit into the model's window
-    │   └── CutOffError       the reply broke off at the output limit
+    │   ├── CutOffError       the reply broke off at the output limit
+    │   └── CostError         the next call might pass the most that may be spent
     └── OutputError       5   an output or the archive couldn't be written
 
 Callers catch `CompactError`; its text says what happened, where and the cure, on one line.
 """
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 class CompactError(Exception):
@@ -43,6 +44,8 @@ class ModelError(CompactError):
     """A model failed."""
 
     exit_code = 4
+    paid: Any = None
+    """What was spent all the same, as `exchange.Usage`; None where nothing is known of it."""
 
 
 class TooLongError(ModelError):
@@ -51,6 +54,10 @@ class TooLongError(ModelError):
 
 class CutOffError(ModelError):
     """The reply broke off at the output limit; with more room, or less to tell, it may not."""
+
+
+class CostError(ModelError):
+    """The next call might pass the most that may be spent; nothing was asked."""
 
 
 class OutputError(CompactError):

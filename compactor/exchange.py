@@ -35,13 +35,26 @@ class Usage:
     seconds: float = 0.0
     reused: int = 0
     """Replies that came from the log and cost nothing; not among `calls`."""
+    about: bool = False
+    """Whether some of the tokens are our own count, since nobody said."""
+
+    @property
+    def told(self) -> str:
+        """In words."""
+        calls = [f"{self.calls} call{'s' * (self.calls != 1)}"] * bool(self.calls or not self.reused)
+        calls += [f"{self.reused} from the log"] * bool(self.reused)
+        cached = f" ({self.cached:,} cached)" if self.cached else ""
+        price = "price unknown" if self.cost is None else f"${self.cost:.4f}"
+        about = "about " if self.about else ""
+        took = f"{about}{self.tokens_in:,} tokens in{cached}, {self.tokens_out:,} out, {price}, {self.seconds:.0f} s"
+        return f"{', '.join(calls)}, {took}"
 
     def __add__(self, other: "Usage") -> "Usage":
         known = self.cost is not None and other.cost is not None
         return Usage(
             self.calls + other.calls, self.tokens_in + other.tokens_in, self.cached + other.cached,
             self.tokens_out + other.tokens_out, (self.cost or 0.0) + (other.cost or 0.0) if known else None,
-            self.seconds + other.seconds, self.reused + other.reused,
+            self.seconds + other.seconds, self.reused + other.reused, self.about or other.about,
         )  # fmt: skip
 
 

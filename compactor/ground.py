@@ -27,8 +27,10 @@ from compactor.snapshot import (
     Update,
 )
 from compactor.transcript import Entry, Part, Ref, ref
-from compactor.verify import CHECKED_FIELDS, refs_of, stands
+from compactor.verify import CHECKED_FIELDS, failed, refs_of, stands
 
+FEW_WORDS = 4
+"""A permission of fewer words is looked for only where it is cited."""
 MOST_CITED = 4
 """Refs that an item keeps, unless its names take more."""
 MOST_ADDED = 4
@@ -92,13 +94,15 @@ class Ground:
         if not pattern or self._is_quoted(item, speaker):
             return item
         cited = {str(Ref.parse(ref).entry) for ref in item.evidence}
+        short = isinstance(item, Authority) and len(item.quote.split()) < FEW_WORDS
         spoken = sorted(self._spoken(speaker), key=lambda one: str(Ref.parse(one[0]).entry) not in cited)
         for here, said in spoken:
+            if short and str(Ref.parse(here).entry) not in cited:
+                break  # a bare yes stands in many places, and permits something else in each
             if match := pattern.search(said):
-                text = match[0] if item.text in ("", item.quote) else item.text
                 evidence = tuple(dict.fromkeys((here, *item.evidence)))
                 said_by = {} if isinstance(item, Authority) else {"said_by": speaker, "basis": "stated"}
-                return item.model_copy(update={"quote": match[0], "text": text, "evidence": evidence, **said_by})
+                return item.model_copy(update={"quote": match[0], "text": match[0], "evidence": evidence, **said_by})
         return self._from_summary(item, pattern) if isinstance(item, Constraint) else item
 
     def _is_quoted(self, item: Constraint | Authority, speaker: str) -> bool:
@@ -125,17 +129,20 @@ class Ground:
     # -- proofs
 
     def _proven(self, item: Completed) -> Item:
-        """The proof as the ref of a result that succeeded, where the item cites one or the call behind it."""
-        refs = (item.proof, *item.evidence) if item.proof else item.evidence
-        for here in dict.fromkeys(refs):
-            for proof in (here, *self._results.get(here, ())):
-                if self._succeeded(proof):
-                    return item.model_copy(update={"proof": proof, "evidence": _with(item.evidence, (proof,))})
+        """The proof as the ref of a result, where the item names its call or only cites it.
+
+        Nothing is found in place of a result that is named and failed, or beside one that is cited and failed.
+        """
+        refs = (item.proof,) if item.proof else item.evidence
+        results = [
+            proof for here in refs for proof in (here, *self._results.get(here, ())[-1:]) if self._is_result(proof)
+        ]
+        if results and not any(failed(part) for proof in results for part in self.evidence.parts(proof)):
+            return item.model_copy(update={"proof": results[0], "evidence": _with(item.evidence, results[:1])})
         return item
 
-    def _succeeded(self, here: str) -> bool:
-        results = [part for part in self.evidence.parts(here) if part.kind == "result"]
-        return bool(results) and not any(part.failed or part.exit_code not in (None, 0) for part in results)
+    def _is_result(self, here: str) -> bool:
+        return any(part.kind == "result" for part in self.evidence.parts(here))
 
     @cached_property
     def _results(self) -> Mapping[str, tuple[str, ...]]:
@@ -213,15 +220,15 @@ class Ground:
         return {}
 
     def _observed(self, item: Fact) -> Item:
-        """A fact that was only told by the agent, with what it names shown elsewhere: by tools, or by the user."""
+        """A fact that was only told by the agent, with an entry that shows all it names: a tool's, or the user's."""
         if item.basis == "inferred" or (item.basis != "reported" and self._bears(item)):
             return item
         names = [name for name in exact(f"{item.text} {item.value}") if name in self.ledger.seen]
-        shown = tuple(dict.fromkeys(self.ledger.seen[name][-1] for name in sorted(names)))[:MOST_ADDED]
-        whole = bool(names) and all(stands(name, self.evidence.text(shown)) for name in names)
+        places = dict.fromkeys(here for name in sorted(names) for here in self.ledger.seen[name])
+        whole = [here for here in places if all(stands(name, self.evidence.text((here,))) for name in names)]
         if not whole:
             return item
-        return item.model_copy(update={"basis": "observed", "evidence": _with(item.evidence, shown)})
+        return item.model_copy(update={"basis": "observed", "evidence": _with(item.evidence, whole[-1:])})
 
     def _bears(self, item: Fact) -> bool:
         parts = [part for here in item.evidence for part in self.evidence.parts(here)]

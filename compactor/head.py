@@ -11,12 +11,12 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from compactor import words
 from compactor.identifiers import identifiers
-from compactor.ledger import Ledger
+from compactor.ledger import GUTTERS, REMINDER, Ledger
 from compactor.shorten import shorten
 from compactor.tools import action, command_of
 from compactor.transcript import SPEECH_LIMIT, Entry, Part, ref
@@ -42,8 +42,6 @@ BEGINNING = 60
 """Characters by which a message is known again in an index."""
 WANTED = 400
 """How many identifiers, by weight, keep their line."""
-_REMINDER = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)", re.DOTALL)
-"""What the client puts behind a result for the agent."""
 PAUSE = timedelta(minutes=30)
 LONG_LINE = 24
 """Characters from which a line that was told before is known again."""
@@ -76,12 +74,12 @@ class Told:
     """What the last event was, and whether its result was seen."""
 
 
-def tell(source: str, story: Sequence[Entry], ledger: Ledger) -> Told:
-    """Tell the entries of the source with that short name."""
+def tell(source: str, story: Sequence[Entry], ledger: Ledger, *, fold: bool = True) -> Told:
+    """Tell the entries of the source with that short name; with `fold` what was told before is told by its place."""
     raw = sum(len(part.text) for entry in story for part in entry.parts if part.kind in ("call", "result"))
     if raw < RESULT:
-        return _Teller(source, ledger, 1.0).told(story)
-    tellers = [_Teller(source, ledger, scale) for scale in SCALES]
+        return _Teller(source, ledger, 1.0, fold).told(story)
+    tellers = [_Teller(source, ledger, scale, fold) for scale in SCALES]
     told: dict[int, Told] = {}
 
     def over(k: int) -> bool:
@@ -92,15 +90,11 @@ def tell(source: str, story: Sequence[Entry], ledger: Ledger) -> Told:
     return told.get(best) or tellers[best].told(story)
 
 
-_GUTTERS = re.compile(r"^[ ]*\d+(?:→|\t|\|)", re.MULTILINE)
-"""Line numbers that a read tool puts before each line."""
-
-
 class _Teller:
     """What was told so far."""
 
-    def __init__(self, source: str, ledger: Ledger, scale: float) -> None:
-        self.source, self.scale, self.age, self.last = source, scale, 1.0, False
+    def __init__(self, source: str, ledger: Ledger, scale: float, fold: bool) -> None:
+        self.source, self.scale, self.age, self.last, self.folds = source, scale, 1.0, False, fold
         best = sorted(ledger.weight.items(), key=lambda pair: (-pair[1], pair[0]))[:WANTED]
         self.wanted = dict(best)
         """Those not told yet."""
@@ -154,7 +148,8 @@ class _Teller:
         if part.kind in ("call", "result"):
             self.tools += len(told)
         self._remember(told, label)
-        return told
+        first, _, rest = told.partition("\n")
+        return f"{first}\n{_LOOKS_TOLD.sub(_INDENTED, rest)}" if rest else told
 
     def _remember(self, told: str, label: str) -> None:
         for identifier in identifiers(told):
@@ -191,7 +186,7 @@ class _Teller:
         return f"{part.text[:start]}\n({_SHOWS}:){shown}\n{part.text[end:]}"
 
     def _short(self, text: str, limit: int, *, fold: bool = True) -> str:
-        fresh = self._fresh(text) if fold and not self.last else text
+        fresh = self._fresh(text) if fold and self.folds and not self.last else text
         most = limit * self.scale * self.age * (JUST_NOW if self.last else 1)
         return shorten(fresh.strip("\n"), int(most), self.wanted)
 
@@ -264,7 +259,7 @@ class _Teller:
         self.open.pop(part.call_id, None)
         does = action(made.name)
         limit = LOOK if does in ("read", "search") and not part.failed else RESULT
-        shown = _REMINDER.sub("", _GUTTERS.sub("", part.text) if does == "read" else part.text)
+        shown = REMINDER.sub("", GUTTERS.sub("", part.text) if does == "read" else part.text)
         if does in ("write", "edit", "plan") and not (part.failed or part.said):
             shown = words.clip(shown.strip().split("\n")[0], ECHO)
         text = self._short(shown, limit) if shown.strip() else "(empty)"
@@ -286,6 +281,9 @@ class _Teller:
         return f"The last event is [{label}], where {SPEAKERS[part.speaker]} speaks."
 
 
+_LOOKS_TOLD = re.compile(r"^(?=\[\d[\d./]*\] [A-Z]|</?transcript-|--- \d)", re.MULTILINE)
+_INDENTED = "  "
+"""What stands before a line that would otherwise pass for the beginning of another entry."""
 _SHOWS = "a document that the user shows, not the user speaking"
 _OLD = ("old_string", "old_str", "oldText", "old_text")
 _NEW = ("new_string", "new_str", "newText", "new_text", "content", "file_text", "patch")
@@ -322,7 +320,7 @@ def _time(text: str) -> datetime | None:
         found = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return found.replace(tzinfo=None)
+    return (found.astimezone(UTC) if found.tzinfo else found).replace(tzinfo=None)
 
 
 def _span(gap: timedelta) -> str:

@@ -1,7 +1,7 @@
 """What the ledger has a model keep: the words that bind, what was changed, what is open, what will be used again."""
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import islice
 
 from compactor import words
@@ -11,6 +11,8 @@ from compactor.transcript import Ref
 Size = Callable[[str], int]
 
 BINDING = ("rule", "permission", "approval", "choice", "criterion", "correction")
+CLIPPED = 90
+"""Characters of each line where the list is too long."""
 LAST = 8
 """How many of the user's last statements are listed."""
 LEAST_WEIGHT = 0.9
@@ -24,11 +26,14 @@ NAMES = 40
 def hints(ledger: Ledger, labels: Collection[str], room: int, size: Size) -> str:
     """The list for a model, of what stands in the entries with these labels; empty where there is nothing.
 
-    At most about `room` tokens: the words that bind all stand in it, names and values as far as they fit.
+    At most about `room` tokens: the words that bind come first, clipped where there are too many, the last of them left
+    out where even that is too much; they stand whole in the transcript. Names and values follow as far as they fit.
     """
     told = [line for heading, lines in _sections(ledger, labels) if lines for line in (heading, *lines)]
+    if size("\n".join(told)) > room:
+        told = _clipped(told, room, size)
     names = list(islice(_names(ledger, labels), NAMES))
-    left = room - size("\n".join(told))
+    left = room - size("\n".join([*told, _AGAIN])) - 1
     if names and left > 0:
         told.append(_AGAIN)
         kept = list[str]()
@@ -77,6 +82,17 @@ def _said(said: Said) -> str:
 
 def _line(ref: str) -> int:
     return Ref.parse(ref).line
+
+
+def _clipped(told: Sequence[str], room: int, size: Size) -> list[str]:
+    kept = list[str]()
+    for line in told:
+        short = words.clip(line, CLIPPED)
+        room -= size(short) + 1
+        if room < 0:
+            break
+        kept.append(short)
+    return kept
 
 
 def _names(ledger: Ledger, labels: Collection[str]) -> Iterator[str]:

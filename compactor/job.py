@@ -502,7 +502,8 @@ def _unchanged(job: Job, compacted: Compacted, paths: Paths, started: float) -> 
         elif job.out and not job.in_place:
             with _prepared(job.out, source.raw, files.mode_of(job.path), overwrite=job.force) as put:
                 put()
-    line = f"{source.name}: {'refused' if refused else 'nothing to do'}: {reason}"
+    spent = f" ({_total(compacted).told})" if _total(compacted).calls else ""
+    line = f"{source.name}: {'refused' if refused else 'nothing to do'}: {reason}{spent}"
     body = _body(compacted, status, reason, Paths(), started)
     return Report(status, (line,), _notes(source), stdout, body)
 
@@ -534,33 +535,29 @@ def _body(compacted: Compacted, status: Status, reason: str, paths: Paths, start
 
 def _total(compacted: Compacted) -> Usage:
     """What asking models took, over all conversations."""
-    return sum((outcome.asked.usage for outcome in compacted.outcomes if outcome.asked), Usage())
+    return sum((outcome.asked.usage if outcome.asked else outcome.wasted for outcome in compacted.outcomes), Usage())
 
 
 def _usage(compacted: Compacted) -> dict[str, Any] | None:
     asked = [outcome.asked for outcome in compacted.outcomes if outcome.asked]
     added = sum(outcome.added for outcome in compacted.outcomes)
     again = sum(one.asked_again for one in asked)
-    return {**asdict(_total(compacted)), "asked_again": again, "added_by_code": added} if asked else None
+    total = _total(compacted)
+    return {**asdict(total), "asked_again": again, "added_by_code": added} if asked or total.calls else None
 
 
 def _by(compacted: Compacted) -> str:
     """Who wrote the summary, and what that took."""
     asked = [outcome.asked for outcome in compacted.outcomes if outcome.asked]
-    if not asked:
-        return "offline summary, no model"
     usage = _total(compacted)
-    calls = [_count(usage.calls, "call")] * bool(usage.calls or not usage.reused)
-    calls += [f"{usage.reused} from the log"] * bool(usage.reused)
-    cached = f" ({usage.cached:,} cached)" if usage.cached else ""
-    price = "price unknown" if usage.cost is None else f"${usage.cost:.4f}"
-    took = f"{usage.tokens_in:,} tokens in{cached}, {usage.tokens_out:,} out, {price}, {usage.seconds:.0f} s"
+    if not asked:
+        return "offline summary, no model" + (f" (paid for nothing: {usage.told})" if usage.calls else "")
     by_code = [f"code added {sum(outcome.added for outcome in compacted.outcomes)}"]
     mended = sum(len(outcome.verdict.repaired) for outcome in compacted.outcomes)
     by_code += [f"mended {mended}"] * bool(mended)
     again = sum(one.asked_again for one in asked)
     by_code += [f"{again} asked for again"] * bool(again)
-    return f"summary by {asked[0].model}: {', '.join(calls)}, {took}; {', '.join(by_code)}"
+    return f"summary by {asked[0].model}: {usage.told}; {', '.join(by_code)}"
 
 
 def _status(outcome: Outcome) -> Status:
@@ -579,8 +576,9 @@ def _done(job: Job, compacted: Compacted, paths: Paths, document: Mapping[str, A
     counted = f" (the provider last counted {usage:,})" if usage else ""
     line = f"{name}: {before:,} -> {after:,} tokens{counted}{many}, {items} items, {kept}; {_by(compacted)}"
     follow = [f"see it: {_shown_by(paths.summary)}" if paths.summary not in ("", files.STDIN) else ""]
-    if compacted.source.format == "claude-code" and not job.summary_only:
-        follow.append(f"resume it: {paths.resume or f'compact run {job.path} --resumable'}")
+    resumes = compacted.source.format == "claude-code" and not job.summary_only
+    if resumes and (paths.resume or job.path != files.STDIN):
+        follow.append(f"resume it: {paths.resume or _resumable(job)}")
     line = "; ".join([line, *filter(None, follow)])
     warnings = [f"{name}: {finding}" for o in done for finding in o.verdict.findings]
     warnings += [f"{name}: {note}" for o in done if o.asked for note in o.asked.notes]
@@ -596,6 +594,17 @@ def _done(job: Job, compacted: Compacted, paths: Paths, document: Mapping[str, A
     edits = tuple(f"{name}:{note.line}: {note.text}" for o in done for note in o.edits)
     body = _body(compacted, "compacted", "", paths, started)
     return Report("compacted", (line, *warnings), (*_notes(compacted.source), *edits), stdout, body)
+
+
+def _resumable(job: Job) -> str:
+    """The command that gives the same result where its client looks for it; replies that were kept cost nothing."""
+    keep, options, ask = job.options.keep, job.options, job.ask
+    flags = {
+        "--keep": keep.messages, "--keep-turns": keep.turns, "--keep-tokens": keep.tokens,
+        "--max-summary": options.max_summary, "--focus": options.focus, "-m": ask.model, "--window": ask.window,
+    }  # fmt: skip
+    given = [f"{flag} {shlex.quote(str(value))}" for flag, value in flags.items() if value not in (None, "", 0)]
+    return " ".join(["compact run", shlex.quote(job.path), "--resumable", *given])
 
 
 def _notes(source: Source) -> tuple[str, ...]:

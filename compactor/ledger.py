@@ -203,15 +203,19 @@ def extract(source: str, story: Sequence[Entry]) -> Ledger:
     return reader.ledger()
 
 
+FAILS = re.compile(r"^\W*(?:FAILED|FAIL\b|--- FAIL|exit code [1-9])|\b[1-9]\d* failed\b", re.IGNORECASE | re.MULTILINE)
+"""What a test run or a shell says in its output when it failed, whatever the record says."""
 _TEST = re.compile(
     r"\b(?:pytest|unittest|jest|vitest|mocha|rspec|phpunit|ctest|tox|nox|(?:go|cargo|npm|yarn|pnpm|bun|deno|mix|dotnet"
     r"|swift|make|mise run|gradle|mvn|rake|rails)\s+(?:run\s+)?test\S*)"
 )
 _NOISE = re.compile(r"^(?:\W*|(?:total|drwx|-rw|Exit code)\b.*|\s*\d+\s*|\s*</?[\w-]+>.*)$")
-_REMINDER = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)", re.DOTALL)
+REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
+"""What a client puts behind a result for the agent."""
 _PLUMBING = re.compile(r"(?<!\s)\s*+(?:2?>(?:&1|\S+)|\||;|&&\s*echo\b).*$", re.DOTALL)
 """What follows the command proper: where its output goes."""
-_GUTTERS = re.compile(r"^[ \t]*\d+(?:→|\t|\|)", re.MULTILINE)
+GUTTERS = re.compile(r"^[ \t]*\d+(?:→|\t|\|)", re.MULTILINE)
+"""Line numbers that a read tool puts before each line."""
 _GUTTER = re.compile(r"^\s*\d+(?:→|\t|\|)\s?")
 _BACKGROUND = re.compile(
     r"agentId: (?P<agent>\w+)|(?:running|moved) (?:in|to) (?:the )?background (?:with ID: |\(ID: )(?P<shell>[\w-]+)"
@@ -476,8 +480,7 @@ class _Reader:
         if ok and part.exit_code is None:
             ok = not BROKEN.search(_telling_line(part.text, ok))
         is_test = bool(_TEST.search(text))
-        if is_test and ok and re.search(r"^(?:--- )?FAIL\b|\b[1-9]\d* failed\b", part.text, re.MULTILINE):
-            ok = False
+        ok = ok and not FAILS.search(part.text)
         purpose = str(call.input.get("description") or "")
         told = _telling_line(part.text, ok)
         self.commands.append(Command(text, purpose, call_ref, here, position, ok, part.exit_code, told, is_test))
@@ -498,7 +501,7 @@ class _Reader:
 
     def _lines(self, position: int, call: Part, call_ref: str, part: Part, here: str) -> None:
         about = path_of(call.input) or words.clip(command_of(call.input).split("\n")[0], 80) or _argument(call.input)
-        for line in _REMINDER.sub("", part.text).split("\n"):
+        for line in REMINDER.sub("", part.text).split("\n"):
             if 12 <= len(line) <= 400 and not _NOISE.match(line):
                 text = _GUTTER.sub("", line).strip()
                 if len(text) >= 12:
@@ -569,7 +572,7 @@ def _material(part: Part) -> str:
     if part.kind == "call" and part.input:
         return "\n".join(strings(part.input))
     if part.kind == "result" and action(part.name) == "read":
-        return _GUTTERS.sub("", _REMINDER.sub("", part.text))
+        return GUTTERS.sub("", REMINDER.sub("", part.text))
     return part.text
 
 

@@ -51,6 +51,8 @@ LEAST_NEW = 0.4
 UNBOUND_BESIDE, FURTHER_BESIDE = 0.8, 1.0
 """What a line without plain words, and each further line of a file, keep of their worth beside an account by somebody
 else, which tells what they are about. natural.py on the three sessions answered by hand: bFUR +0.03."""
+WORTH_BESIDE = 0.02
+"""With less worth per token a line only makes that account longer."""
 TELLING_SHARE = 0.15
 """The share of the room that decisions, rejections, finished steps and risks get before the rest competes."""
 
@@ -83,7 +85,7 @@ def supplement(ledger: Ledger, held: Snapshot, budget: int, size: Size, newest: 
     The working set, by worth per token: files, commands that worked, findings, lines of code and output; no rules,
     decisions or steps, which the snapshot's author has judged. Of files that it names already only lines are added.
     """
-    choice = Choice(0, size, ledger.weight, _covered(held), UNBOUND_BESIDE, FURTHER_BESIDE)
+    choice = Choice(0, size, ledger.weight, _covered(held), UNBOUND_BESIDE, FURTHER_BESIDE, WORTH_BESIDE)
     pool, lines, groups = beside(ledger, {item.path for item in held.artifacts})
     update = Update()
     for _ in range(ROUNDS):

@@ -10,6 +10,7 @@ from compactor.budget import Fitted, fit
 from compactor.catalog import window_of
 from compactor.errors import InputError, ModelError, UsageError
 from compactor.evidence import Evidence
+from compactor.exchange import Usage
 from compactor.fold import fold
 from compactor.formats.base import Embedded, Format
 from compactor.identifiers import identifiers
@@ -108,6 +109,8 @@ class Outcome:
     """What asking a model took; None where none was asked, or all failed."""
     added: int = 0
     """Items that code added to what the model wrote."""
+    wasted: Usage = Usage()
+    """What was spent on models that failed, where the summary is code's alone."""
     tokens_after: int = 0
     edits: tuple[Note, ...] = ()
     repaired: frozenset[int] = frozenset()
@@ -280,7 +283,7 @@ def _compact_one(planned: Plan, options: Options, asking: "Asking | None") -> Ou
     ]
     verdict = replace(written.verdict, findings=tuple(findings))
     outcome = Outcome(planned, False, snapshot=fitted.snapshot, block=block, verdict=verdict, asked=written.asked,
-                      added=written.added)  # fmt: skip
+                      added=written.added, wasted=written.wasted)  # fmt: skip
     if not verdict.ok:
         return replace(outcome, reason=verify.words_of(verdict.errors), refused=True)
     embedded = _embed(planned, block, options)
@@ -305,6 +308,7 @@ class _Written:
     verdict: verify.Verdict
     asked: "Asked | None" = None
     added: int = 0
+    wasted: Usage = Usage()
 
 
 def _written(planned: Plan, ledger: Ledger, options: Options, asking: "Asking | None") -> _Written:
@@ -319,7 +323,8 @@ def _written(planned: Plan, ledger: Ledger, options: Options, asking: "Asking | 
             raise
         written = _offline(planned, ledger, options)
         failed = verify.Finding("model", "warning", str(error), "the summary is code's alone (--fallback offline)")
-        return replace(written, verdict=replace(written.verdict, findings=(*written.verdict.findings, failed)))
+        verdict = replace(written.verdict, findings=(*written.verdict.findings, failed))
+        return replace(written, verdict=verdict, wasted=error.paid or Usage())
     snapshot, verdict = _settled(planned, _pinned_too(asked.snapshot, planned, options))
     return _supplemented(planned, _Written(snapshot, verdict, asked), ledger, options)
 

@@ -25,6 +25,8 @@ CJK = " (two Chinese, Japanese or Korean characters count as one)"
 PER_FIELD = 12
 """What the heading of a field takes, and saying how many of its items aren't told."""
 
+FILES = ("system", "instruction", "first", "merge", "form", "again", "prefix")
+
 Size = Callable[[str], int]
 
 
@@ -51,7 +53,7 @@ class Wish:
     @property
     def hash(self) -> str:
         """SHA-256 over all of the prompt that doesn't come from the transcript."""
-        texts = (_file("system"), self.instruction or _file("instruction"), _file("form"), self.focus)
+        texts = (self.instruction, self.focus, *(_file(name) for name in FILES))
         return hashlib.sha256("\0".join(texts).encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -21,7 +21,7 @@ from compactor.snapshot import (
     OpenLoop,
     Snapshot,
 )
-from compactor.verify import MOST_COPIED, Case, Finding, Verdict, says_no, unsaid_limits, verify
+from compactor.verify import MOST_COPIED, Case, Finding, Verdict, says_no, unsaid_limits, verify, whole_sentence
 
 
 def repair(given: Case, findings: Iterable[Finding], last: str) -> Snapshot:
@@ -59,6 +59,13 @@ def _mend(given: Case, item: Item, finding: Finding, demoted: list[Item]) -> Ite
         if item.id not in given.carried:
             demoted.append(item)
         return None if item.id not in given.carried else _closed(item)
+    if finding.check == "wording" and isinstance(item, Constraint):
+        return item.model_copy(update={"text": item.quote})
+    if finding.check == "cut" and isinstance(item, Constraint | Authority):
+        whole = whole_sentence(given, item)
+        return item.model_copy(update={"quote": whole, "text": whole})
+    if finding.check == "claimed":
+        return item.model_copy(update={"basis": "reported"})
     if finding.check == "copied":
         return item.model_copy(update={"text": words.clip(item.text, MOST_COPIED // 4)})
     if finding.check == "loops":

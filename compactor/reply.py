@@ -89,13 +89,14 @@ def _complete(reply: Reply) -> None:
         _fail(only if reply.reasoning else "it is empty", "try another model")
 
 
+_UNWRITABLE = re.compile("[\ud800-\udfff\x00-\x08\x0b-\x1f\x7f]")
 _THINK = re.compile(r"\s*<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
 _OPEN_THINK = re.compile(r"\s*<(?:think|thinking|reasoning)>", re.IGNORECASE)
 
 
 def _answer(text: str) -> str:
     """The reply without the reasoning before it."""
-    text = text.removeprefix("\ufeff")
+    text = _UNWRITABLE.sub("\ufffd", text.removeprefix("\ufeff"))
     while match := _THINK.match(text):
         text = text[match.end() :]
     if _OPEN_THINK.match(text):
@@ -104,28 +105,31 @@ def _answer(text: str) -> str:
 
 
 _REFUSES = re.compile(
-    r"\b(?:i(?:'m| am)? (?:can(?:'|no)t|cannot|unable|won't|not able|sorry)|i can(?:'|’)t|as an ai)\b", re.IGNORECASE
+    r"\b(?:i(?:['’]m| am)? (?:can(?:['’]|no)t|cannot|unable|won't|not able|sorry)|i can(?:'|’)t|as an ai)\b",
+    re.IGNORECASE,
 )
 _DECODER = json.JSONDecoder()
 
 
 def _object(text: str) -> Mapping[str, Any]:
-    """The first JSON object in the text that is an update; a text that breaks off inside one is never completed."""
-    at = text.find("{")
+    """The last JSON object in the text that is an update; a text that breaks off inside one is never completed."""
+    at, found = text.find("{"), None
     while at >= 0:
         try:
             value, end = _DECODER.raw_decode(text, at)
-        except (json.JSONDecodeError, RecursionError):
+        except (ValueError, RecursionError):  # no JSON, a number of thousands of digits, nested too deep
             if _breaks_off(text, at):
                 _fail("its JSON is broken or breaks off", "try again, or give a smaller --window")
             end = at + 1
         else:
-            if _is_update(value):
-                return dict(value)
+            found = dict(value) if _is_update(value) else found
         at = text.find("{", end)
+    if found is not None:
+        return found
     if _REFUSES.search(text[:400]):
         _fail(f"the model refused: {_quoted(text)}", "try another model")
-    _fail(f"it is no JSON object but says: {_quoted(text)}", "try another model; this one goes on with the chat")
+    goes_on = "; it may go on with the chat" if len(text.split()) > 4 else ""
+    _fail(f"it is no JSON object of an update but says: {_quoted(text)}{goes_on}", "try another model")
 
 
 _BEGINS = re.compile(r"\{\s*\"([^\"]*)\"\s*:")
@@ -138,7 +142,16 @@ def _breaks_off(text: str, at: int) -> bool:
 
 
 def _is_update(value: Any) -> bool:
-    return isinstance(value, dict) and any(key in value for key in (*PARTS, *TYPES, *ALSO))
+    """Whether a value is an update, and no other object that has a field of one by chance."""
+    if not isinstance(value, dict):
+        return False
+    if any(key in value for key in PARTS):
+        return True
+    return any(key in (*TYPES, *ALSO) and _holds_items(content) for key, content in value.items())
+
+
+def _holds_items(content: Any) -> bool:
+    return any(isinstance(item, dict) and "evidence" in item for item in _list(content))
 
 
 def _quoted(text: str) -> str:
@@ -187,6 +200,8 @@ class _Reader:
         }
         values["id"] = _plain(given.get("id"))
         values["evidence"] = tuple(dict.fromkeys(self._refs(given.get("evidence"))))
+        if values.get("quote"):
+            values["text"] = values["quote"]
         values["text"] = values.get("text") or values.get("quote") or values.pop("role", "") or values.get("value", "")
         values["basis"] = _basis(given.get("basis")) or USUAL_BASIS[name]
         if "state" in values:
@@ -212,7 +227,8 @@ class _Reader:
         if not isinstance(value, dict):
             return None
         ref = next(self._refs(value.get("ref")), "")
-        return Approval(who=_plain(value.get("who")) or "user", ref=ref) if ref else None
+        who = _plain(value.get("who")).casefold()
+        return Approval(who=who if who in ("user", "system") else "user", ref=ref) if ref else None
 
     def _changes(self, kind: type[Any], content: Any) -> Iterator[Any]:
         names = [key for key in kind.model_fields if key != "evidence"]
@@ -251,9 +267,10 @@ def _list(value: Any) -> list[Any]:
 
 def _plain(value: Any) -> str:
     """A text where one is wanted."""
-    if isinstance(value, list):
-        return "; ".join(map(_plain, value))
-    return "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        value = "; ".join(value)
+    text = value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
+    return _UNWRITABLE.sub("\ufffd", text)
 
 
 def _basis(value: Any) -> str:

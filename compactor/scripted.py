@@ -48,14 +48,14 @@ def _reply(line: bytes, place: str) -> Reply | ModelError:
     except (ValueError, RecursionError) as error:
         raise _bad(place, f"not JSON ({error})") from None
     if isinstance(value, str):
-        return Reply(value)
+        return Reply(value, usage=Usage(calls=1))
     if not isinstance(value, dict):
         raise _bad(place, "neither a string nor an object")
     if "error" in value:
         failed = TooLongError if value.get("status") == 413 else ModelError
         return failed(f"{place}: {value['error']}; as the script says")
     if not value.keys() & {"content", "finish_reason", "refusal", "usage"}:
-        return Reply(line.decode("utf-8").strip())
+        return Reply(line.decode("utf-8").strip(), usage=Usage(calls=1))
     given = (value.get(name) for name in ("content", "finish_reason", "refusal"))
     words = ["" if word is None else word for word in given]
     if not all(isinstance(word, str) for word in words):

@@ -5,15 +5,15 @@ model left out. What a model says is foreign input all along.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from dataclasses import dataclass, replace
-from functools import cached_property
-from threading import Event, Lock
+from functools import cached_property, partial
+from threading import Event, Lock, Semaphore, Thread
 from typing import Any
 
 from compactor import catalog, language, reply, verify
 from compactor.desk import LEAST_ROOM, MOST_OUTPUT, Desk, Task
-from compactor.errors import CutOffError, ModelError, TooLongError, UsageError
+from compactor.errors import CostError, CutOffError, ModelError, TooLongError, UsageError
 from compactor.exchange import Model, Reply, Request, Usage
 from compactor.fold import fold
 from compactor.ground import Ground
@@ -32,9 +32,33 @@ SPOKEN = 12
 """So many of the user's last statements tell in which language they write."""
 ASKED_AGAIN = frozenset((
     "refs", "evidence", "quotes", "identifiers", "proof", "basis", "artifacts", "authority", "denied", "approval",
-    "copied",
+    "copied", "cut", "claimed",
 ))  # fmt: skip
 """The checks whose findings a model can mend."""
+
+
+class Purse:
+    """What may be spent in US dollars, over all calls of a run: each reserves its most before it is made."""
+
+    def __init__(self, most: float) -> None:
+        self.most, self.spent = most, 0.0
+        self._lock = Lock()
+
+    def reserve(self, price: float) -> None:
+        """Take a price out of the purse; raises CostError where it isn't in there any more."""
+        with self._lock:
+            if self.spent + price > self.most:
+                message = (
+                    f"the next call could cost ${price:.4f}, which with ${self.spent:.4f} spent passes --max-cost "
+                    f"{self.most:g}; raise it, or name a cheaper model"
+                )
+                raise CostError(message)
+            self.spent += price
+
+    def settle(self, reserved: float, cost: float | None) -> None:
+        """Put back what a call didn't take; of unknown cost is what was reserved."""
+        with self._lock:
+            self.spent += (reserved if cost is None else cost) - reserved
 
 
 @dataclass(frozen=True)
@@ -47,8 +71,8 @@ class Asking:
     window: int = 0
     """Tokens of input and output together; 0 for what is known of the model."""
     parallel: bool = False
-    max_cost: float | None = None
-    """US dollars; no call is made that may pass it."""
+    purse: Purse | None = None
+    """What may be spent; no call is made that might pass it."""
     wish: Wish = Wish()
     reuse_prefix: bool = False
     """Whether to send the original messages as they are, with the instruction behind them: where the same model wrote
@@ -117,25 +141,30 @@ def ask(task: Task, asking: Asking) -> Asked:
     failures: list[tuple[str, ModelError]] = []
     spent = Usage()
     for model in asking.models:
-        exchange = _Exchange(task, asking, model, spent)
+        exchange = None
         try:
+            exchange = _Exchange(task, asking, model, spent)
             asked = exchange.ask()
         except ModelError as error:
             failures.append((model.name, error))
-            spent = exchange.usage
-            continue
-        notes = [f"{name} failed: {error}" for name, error in failures]
-        return replace(asked, notes=(*notes, *asked.notes))
-    if len(failures) == 1:
-        raise failures[0][1]
-    message = "; ".join(f"{name}: {error}" for name, error in failures)
-    raise ModelError(message) from failures[-1][1]
+            spent = exchange.usage if exchange else spent
+        except UsageError as error:
+            if not failures:
+                raise
+            failures.append((model.name, ModelError(str(error))))  # it can't do what the first one could
+        else:
+            notes = [f"{name} failed: {str(error).removeprefix(f'{name}: ')}" for name, error in failures]
+            return replace(asked, notes=(*notes, *asked.notes))
+    told = [str(error) if str(error).startswith(f"{name}:") else f"{name}: {error}" for name, error in failures]
+    last = failures[-1][1] if len(failures) == 1 else ModelError("; ".join(told))
+    last.paid = spent
+    raise last from failures[-1][1].__cause__
 
 
 def desk_of(task: Task, asking: Asking, name: str) -> Desk:
     """The task before the model of that name; raises UsageError where its price must be known and isn't."""
     known = catalog.lookup(name)
-    if asking.max_cost is not None and known.cost(1, 1) is None:
+    if asking.purse and known.cost(1, 1) is None:
         message = f"--max-cost: the price of {name} is unknown; leave it out, or name another model"
         raise UsageError(message)
     return Desk(task, name, known, counter_for(name), asking.window, asking.wish, asking.tools)
@@ -150,6 +179,7 @@ class _Exchange:
         self.ground = Ground(task.source.short, task.story, task.ledger, self.desk.evidence)
         self.usage, self.again, self.retold = spent, 0, False
         self.notes: dict[str, None] = {}
+        self.empty: list[Request] = []
         self.lock = Lock()
         if self.desk.assumed and not model.name.startswith("scripted:"):
             self._note(f"the window of {model.name} is unknown: {self.desk.window:,} tokens assumed (--window)")
@@ -161,20 +191,35 @@ class _Exchange:
 
     def ask(self) -> Asked:
         """The snapshot of all windows, checked and mended."""
-        prefix = self.desk.prefixed() if self.asking.reuse_prefix else None
-        if self.asking.reuse_prefix and not prefix:
-            self._note("the original messages don't fit into the model's window: told in parts instead")
-        parts = [] if prefix else self.desk.windows()
         snapshot, problems = self.task.previous or Snapshot(), list[str]()
-        reads = [self._read(prefix, self.task.previous)] if prefix else list(self._all(parts))
+        reads = self._prefixed() or list(self._all(self.desk.windows()))
         if not any(read.update != Update() or read.problems for read in reads):
             reply.nothing()
+        for request in self.empty:
+            self.model.accepted(request)
         for read in reads:
             snapshot = fold(snapshot, self.ground.update(read.update))
             problems += read.problems
         snapshot = self._mended(snapshot, problems)
         return Asked(snapshot, self.model.name, self.asking.wish.hash, self.usage, len(reads), self.again,
                      tuple(self.notes))  # fmt: skip
+
+    def _prefixed(self) -> list[reply.Read]:
+        """What the model says of the original messages, where they are to be sent and fit; else nothing."""
+        if not self.asking.reuse_prefix:
+            return []
+        first = self.model is self.asking.models[0]
+        try:
+            request = self.desk.prefixed()
+            if request:
+                return [self._read(request, self.task.previous)]
+        except TooLongError:
+            request = None
+        except UsageError:
+            if first:
+                raise
+        self._note("the original messages don't fit, or aren't this model's: told in parts instead")
+        return []
 
     def _all(self, parts: Sequence[Window]) -> Iterator[reply.Read]:
         if not self.asking.parallel or len(parts) == 1:
@@ -184,14 +229,8 @@ class _Exchange:
                     record = fold(record, self.ground.update(read.update))
                     yield read
             return
-        pool = ThreadPoolExecutor(PARALLEL)
-        asked = [pool.submit(self._reads, window, number, len(parts), self.task.previous)
-                 for number, window in enumerate(parts, 1)]  # fmt: skip
-        try:
-            for future in asked:
-                yield from future.result()
-        finally:  # one that failed, or an interrupt, waits for none of the others
-            pool.shutdown(wait=False, cancel_futures=True)
+        count, record = len(parts), self.task.previous
+        yield from _at_once([partial(self._reads, window, n, count, record) for n, window in enumerate(parts, 1)])
 
     def _reads(self, window: Window, number: int, count: int, record: Snapshot | None) -> list[reply.Read]:
         """What the model says of a window; of its halves, where it turns out not to fit."""
@@ -216,7 +255,13 @@ class _Exchange:
         first, last = request.messages
         content = f"{last['content']}\n\nThe user writes in {wrong[0]}: write the texts of the record in it as well."
         messages = (first, {**last, "content": content})
-        again = self._read(replace(request, messages=messages, tokens=self.desk.tokens(messages)), record, part=part)
+        try:
+            again = self._read(
+                replace(request, messages=messages, tokens=self.desk.tokens(messages)), record, part=part
+            )
+        except ModelError as error:
+            self._note(f"the summary is in {wrong[1]}, the user writes in {wrong[0]}, and asking again failed: {error}")
+            return read
         if language.differ(self.spoken, _free_text(again.update)):
             self._note(f"the summary is in {wrong[1]}, and the user writes in {wrong[0]}")
         return again
@@ -242,33 +287,38 @@ class _Exchange:
             self._note("a reply was cut off: asked once more with more room for it")
             request = replace(request, max_tokens=longer)
             read = reply.read(self._complete(request), self.task.source.short, letters, part=part)
-        self.model.accepted(request)
+        if read.update != Update() or read.problems:
+            self.model.accepted(request)
+        else:
+            self.empty.append(request)  # good only if the other parts hold something
         return read
 
     def _complete(self, request: Request) -> Reply:
         if self.asking.cancel and self.asking.cancel.is_set():
             message = "cancelled: nothing further is asked"
             raise ModelError(message)
-        with self.lock:
-            self._afford(request)
+        most = self.desk.known.cost(request.tokens, request.max_tokens) or 0.0
+        if self.asking.purse:
+            self.asking.purse.reserve(most)
         self.asking.tell(f"{self.model.name} reads {request.tokens:,} tokens")
-        answer = self.model.complete(request)
+        usage = Usage(cost=0.0)
+        try:
+            answer = self.model.complete(request)
+            usage = self._counted(request, answer)
+        finally:
+            if self.asking.purse:
+                self.asking.purse.settle(most, usage.cost)
         with self.lock:
-            self.usage += answer.usage
+            self.usage += usage
             self.notes |= dict.fromkeys(answer.notes)
         return answer
 
-    def _afford(self, request: Request) -> None:
-        if self.asking.max_cost is None:
-            return
-        price = self.desk.known.cost(request.tokens, self.desk.guess(1)) or 0.0
-        spent = self.usage.cost or 0.0
-        if spent + price > self.asking.max_cost:
-            message = (
-                f"the next call would cost about ${price:.4f}, which with ${spent:.4f} spent passes --max-cost "
-                f"{self.asking.max_cost:g}; raise it, or name a cheaper model"
-            )
-            raise UsageError(message)
+    def _counted(self, request: Request, answer: Reply) -> Usage:
+        """What a call took; by our own count where the model doesn't say."""
+        usage = answer.usage
+        if usage.reused or usage.tokens_in or usage.tokens_out:
+            return usage
+        return replace(usage, tokens_in=request.tokens, tokens_out=self.desk.counter.text(answer.text), about=True)
 
     # -- mending
 
@@ -297,6 +347,32 @@ class _Exchange:
             if finding.item and finding.check in ASKED_AGAIN:
                 found.setdefault(finding.item, []).append(finding)
         return found
+
+
+def _at_once(calls: Sequence[Callable[[], list[reply.Read]]]) -> Iterator[reply.Read]:
+    """What some calls give, in their order, a few of them at a time; after a failure none is begun any more.
+
+    The threads are daemons: neither an interrupt nor the program's end waits for a request that is on its way.
+    """
+    places, failed = Semaphore(PARALLEL), Event()
+    futures = [Future[list[reply.Read]]() for _ in calls]
+
+    def work(call: Callable[[], list[reply.Read]], future: Future[list[reply.Read]]) -> None:
+        with places:
+            try:
+                future.set_result([] if failed.is_set() else call())
+            except BaseException as error:  # the caller's to handle, whatever it is
+                failed.set()
+                future.set_exception(error)
+
+    for call, future in zip(calls, futures, strict=True):
+        Thread(target=work, args=(call, future), daemon=True).start()
+    done, _ = wait(futures, return_when=FIRST_EXCEPTION)
+    for future in done:
+        if error := future.exception():
+            raise error
+    for future in futures:
+        yield from future.result()
 
 
 def _free_text(update: Update) -> str:

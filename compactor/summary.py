@@ -82,7 +82,7 @@ def _one(compacted: Compacted, outcome: Outcome, options: Options, run: Mapping[
         "counter": planned.counter.name,
         "tokens": _tokens(outcome),
         "usage": usage_of(outcome),
-        "cost": outcome.asked.usage.cost if outcome.asked else 0.0,
+        "cost": (outcome.asked.usage if outcome.asked else outcome.wasted).cost,
         "edits": [{"line": note.line, "text": note.text} for note in outcome.edits],
         "run": dict(run),
     }  # fmt: skip

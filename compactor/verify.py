@@ -13,6 +13,7 @@ from typing import Any, Literal
 from compactor import words
 from compactor.evidence import Evidence, normal
 from compactor.identifiers import exact, plain_words
+from compactor.ledger import FAILS
 from compactor.render import parse, shown
 from compactor.snapshot import (
     Artifact,
@@ -29,7 +30,7 @@ from compactor.snapshot import (
 from compactor.tools import action
 from compactor.transcript import Part
 
-CHECKED_FIELDS = ("text", "quote", "value", "path", "why", "scope", "excludes", "role", "holds_while")
+CHECKED_FIELDS = ("text", "quote", "value", "path", "why", "scope", "excludes", "role", "holds_while", "next")
 """Where an item may hold identifiers that must stand in what it cites."""
 
 
@@ -193,7 +194,7 @@ def quotes_stand(given: Case) -> Iterator[Finding]:
 def _spoken(given: Case, item: Constraint | Authority, speaker: str) -> bool:
     quote = normal(item.quote)
     if speaker == "user":
-        return bool(quote) and any(quote in normal(said) for said in given.evidence.said(item.evidence))
+        return bool(quote) and any(_whole(quote, normal(said)) for said in given.evidence.said(item.evidence))
     parts = [part for ref in item.evidence for part in given.evidence.parts(ref)]
     if speaker == "system":
         return bool(quote) and any(part.speaker == "system" and quote in normal(part.text) for part in parts)
@@ -201,6 +202,43 @@ def _spoken(given: Case, item: Constraint | Authority, speaker: str) -> bool:
         wanted = normal(item.text.removesuffix(" …"))
         return any(part.speaker == "summary" and wanted in normal(part.text) for part in parts)
     return False
+
+
+def _whole(quote: str, said: str) -> bool:
+    """Whether a quote stands there and is cut at neither end inside a word."""
+    return re.search(rf"(?<!\w){re.escape(quote)}(?!\w)" if quote[0].isalnum() and quote[-1].isalnum()
+                     else re.escape(quote), said) is not None  # fmt: skip
+
+
+_TURNS = re.compile(
+    r"\b(?:never|not|no|don'?t|can'?t|won'?t|mustn'?t|without|unless|except|before|until|if)\b|n['’]t\b", re.I
+)
+"""Words that turn what stands beside them into something else."""
+
+
+def quotes_are_whole(given: Case) -> Iterator[Finding]:
+    """What is said of a quote is the quote; and it isn't cut out of a sentence that means something else."""
+    for name, item in given.active():
+        if not isinstance(item, Constraint | Authority) or not item.quote or given.elsewhere(item):
+            continue
+        if isinstance(item, Constraint) and normal(item.text) != normal(item.quote):
+            message = "says something else than its quote"
+            yield Finding("wording", "error", message, "use the words of the quote", name, item.id, item.evidence)
+        if whole_sentence(given, item) != item.quote:
+            message = "its quote is cut out of a sentence that says otherwise"
+            yield Finding("cut", "error", message, "quote the whole sentence", name, item.id, item.evidence)
+
+
+def whole_sentence(given: Case, item: Constraint | Authority) -> str:
+    """The sentence that a quote is cut out of, where the rest of it turns its sense; else the quote."""
+    quote = normal(item.quote)
+    for said in given.evidence.said(item.evidence):
+        for sentence in words.sentences(said):
+            rest = normal(sentence).replace(quote, " ", 1)
+            turned = bool(_TURNS.search(rest)) or (isinstance(item, Authority) and words.is_question(sentence))
+            if quote in normal(sentence) and len(rest.split()) > 0 and rest.strip(" .,;:!?") and turned:
+                return sentence
+    return item.quote
 
 
 def identifiers_stand(given: Case) -> Iterator[Finding]:
@@ -263,11 +301,18 @@ def rules_end_by_word(given: Case) -> Iterator[Finding]:
             continue
         parts = [part for ref in item.change for part in given.evidence.parts(ref)]
         at_hand = all(given.evidence.knows(ref) for ref in item.change)
-        if at_hand and not any(part.said or part.speaker in ("human", "system", "summary") for part in parts):
+        if at_hand and not any(part.speaker == "system" or _lifts(given, part, item) for part in parts):
             message = f"is {item.status}, and nobody who may says so there"
             yield Finding(
                 "ended", "error", message, "cite the words that end it, or carry it", name, item.id, item.change
             )
+
+
+def _lifts(given: Case, part: Part, rule: Constraint) -> bool:
+    """Whether the user speaks there of the rule: in words that both have, or in one that takes its place."""
+    replaced = any(other.id == rule.by for other in (*given.snapshot.constraints, *given.snapshot.authority))
+    words_of_rule = plain_words(rule.quote or rule.text)
+    return any(replaced or plain_words(said) & words_of_rule for said in part.said)
 
 
 def loops_have_owners(given: Case) -> Iterator[Finding]:
@@ -286,10 +331,20 @@ def decisions_are_borne(given: Case) -> Iterator[Finding]:
             yield Finding("decisions", "error", "has no scope", "quote its scope, or say `not stated`", name, item.id)
         if item.approved_by and given.evidence.knows(item.approved_by.ref):
             parts = given.evidence.parts(item.approved_by.ref)
-            if not any(part.said or part.verdict == "approved" or _is_retold(part, item) for part in parts):
+            if not any(_approves(part) or _is_retold(part, item) for part in parts):
                 message = "nobody approves anything there"
                 refs = (item.approved_by.ref,)
                 yield Finding("approval", "error", message, "cite the approver's words", name, item.id, refs)
+
+
+_NO = re.compile(r"\W*(?:no|nope|don'?t|never|stop|nein|non|não)\b", re.IGNORECASE)
+
+
+def _approves(part: Part) -> bool:
+    """Whether the user speaks there and doesn't only say no."""
+    return part.verdict == "approved" or (
+        part.verdict != "refused" and any(not (words.is_denial(said) or _NO.match(said)) for said in part.said)
+    )
 
 
 def artifacts_were_touched(given: Case) -> Iterator[Finding]:
@@ -328,9 +383,15 @@ def steps_are_proven(given: Case) -> Iterator[Finding]:
             yield Finding(
                 "proof", "error", "no result proves it", "cite one that succeeded, or make it a loop", name, item.id
             )
-        elif any(part.failed or part.exit_code not in (None, 0) for part in results):
+        elif any(map(failed, results)):
             message = "the result it cites failed"
             yield Finding("proof", "error", message, "make it a loop", name, item.id, (item.proof,))
+
+
+def failed(result: Part) -> bool:
+    """Whether a result failed, by its record or by what a test run or a shell says in it."""
+    marked = result.failed or result.exit_code not in (None, 0)
+    return marked or (action(result.name) == "run" and bool(FAILS.search(result.text)))
 
 
 def permissions_are_narrow(given: Case) -> Iterator[Finding]:
@@ -366,7 +427,7 @@ def _is_said(given: Case, item: Authority) -> bool:
     """Whether a permission's scope stands in its quote, or in what it answers."""
     scope = _unmarked(item.scope.removeprefix("answering ").strip('"').removesuffix(" …"))
     parts = (part for ref in item.evidence for part in given.evidence.parts(ref))
-    asked = (part.text for part in parts if part.kind == "result" or not part.said)
+    asked = (part.text for part in parts if part.speaker == "assistant" or (part.kind == "result" and part.said))
     return item.scope in _NO_SCOPE or any(scope in _unmarked(text) for text in (item.quote, *asked))
 
 
@@ -405,6 +466,17 @@ def bases_are_true(given: Case) -> Iterator[Finding]:
             )
 
 
+def claims_are_true(given: Case) -> Iterator[Finding]:
+    """What is said to be stated cites somebody who may state it."""
+    for name, item in given.active():
+        if item.basis != "stated" or isinstance(item, Fact) or given.elsewhere(item):
+            continue
+        parts = given.cited(item)
+        if parts and not any(part.said or part.speaker in ("human", "system") or part.verdict for part in parts):
+            message = "nobody who may state it does so there"
+            yield Finding("claimed", "error", message, "say `reported`", name, item.id, item.evidence)
+
+
 def _bears(part: Part, basis: str) -> bool:
     if basis == "stated":
         return part.speaker in ("human", "system") or bool(part.said)
@@ -434,9 +506,9 @@ def questions_are_answered(given: Case) -> Iterator[Finding]:
 
 
 CHECKS: tuple[Callable[[Case], Iterator[Finding]], ...] = (
-    refs_resolve, quotes_stand, identifiers_stand, nothing_lost, rules_end_by_word, loops_have_owners,
+    refs_resolve, quotes_stand, quotes_are_whole, identifiers_stand, nothing_lost, rules_end_by_word, loops_have_owners,
     decisions_are_borne, artifacts_were_touched, steps_are_proven, permissions_are_narrow, bases_are_true,
-    outputs_are_not_copied, questions_are_answered,
+    claims_are_true, outputs_are_not_copied, questions_are_answered,
 )  # fmt: skip
 
 

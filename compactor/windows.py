@@ -94,8 +94,10 @@ def _parts(text: str, labels: frozenset[str], what: str, room: int, size: Size) 
         goes_on = f", inside [{inside}]" if inside and not _HEAD.match(piece) else ""
         more = "\n(It goes on in the next part: what comes of it isn't known here.)" if number < len(pieces) else ""
         told = f"({number} of {len(pieces)} parts of {what}{goes_on})\n{piece}{more}"
-        inside = next(reversed(_HEAD.findall(piece)), inside)
-        yield Chunk(told, size(told) + BESIDE, labels)
+        heads = _HEAD.findall(piece)
+        here = frozenset(str(head).partition("/")[0] for head in (*heads, inside) if head) & labels
+        inside = heads[-1] if heads else inside
+        yield Chunk(told, size(told) + BESIDE, here or labels)
 
 
 def _pieces(text: str, room: int, size: Size) -> Iterator[str]:

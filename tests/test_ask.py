@@ -185,7 +185,7 @@ BAD: dict[str, tuple[Any, tuple[str, ...]]] = {
          "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}]},
         ("called a tool",),
     ),
-    "the chat goes on": ("Great, I have fixed the test. Next I deploy.", ("goes on with the chat",)),
+    "the chat goes on": ("Great, I have fixed the test. Next I deploy.", ("may go on with the chat",)),
 }  # fmt: skip
 
 
@@ -279,7 +279,7 @@ def test_the_fallbacks_are_asked_in_turn_and_offline_is_the_last(server: OpenAIS
 
 def test_the_most_cost_stops_before_the_call(here: Path, server: OpenAIServer) -> None:
     done = compact("run", "x.jsonl", "-m", "openai/gpt-4o", "--max-cost", "0.0001")
-    assert done.code == 2
+    assert done.code == 4
     one_line(done, "--max-cost")
     assert not server.requests
     untouched(here)

@@ -68,5 +68,6 @@ def test_only_what_stands_in_the_entries_told_is_listed() -> None:
 
 
 def test_binding_words_stay_where_there_is_no_room_for_names() -> None:
-    assert "Never push to main." in told(room=10)
-    assert "GRAMMAR_VERSION [" not in told(room=10)
+    assert "Never push to main." in told(room=60)
+    assert "GRAMMAR_VERSION [" not in told(room=60)
+    assert counter_for().text(told(room=60)) <= 60

@@ -646,9 +646,9 @@ def test_a_script_is_read_from_top_to_bottom(tmp_path: Path) -> None:
         {"error": "busy", "status": 503},
         {"error": "too long", "status": 413},
     )
-    assert ask(model) == Reply("text")
+    assert ask(model) == Reply("text", usage=Usage(calls=1))
     assert ask(model) == Reply("x", "length", "no", usage=Usage(1, 5, 1, 2, 0.5))
-    assert ask(model) == Reply('{"facts":  []}')
+    assert ask(model) == Reply('{"facts":  []}', usage=Usage(calls=1))
     assert "replies.jsonl:5: busy; as the script says" in failure(model)
     with pytest.raises(TooLongError, match="jsonl:6: too long"):
         ask(model)

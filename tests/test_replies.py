@@ -81,6 +81,7 @@ def test_what_is_logged(tmp_path: Path) -> None:
     }  # fmt: skip
     assert line["usage"] == {
         "calls": 1, "tokens_in": 100, "cached": 80, "tokens_out": 20, "cost": 0.25, "seconds": 1.5, "reused": 0,
+        "about": False,
     }  # fmt: skip
     assert line["time"].endswith("+00:00")
     logged.accepted(ASKED)

@@ -49,7 +49,10 @@ def test_what_is_put_up_with(text: str) -> None:
 
 
 def test_a_fence_inside_a_value_is_no_end() -> None:
-    assert goal(json.dumps({"objective": ["Write ```x``` and {y}"]})) == "Write ```x``` and {y}"
+    assert (
+        goal(json.dumps({"objective": [{"text": "Write ```x``` and {y}", "evidence": ["1"]}]}))
+        == "Write ```x``` and {y}"
+    )
 
 
 @pytest.mark.parametrize(
@@ -66,13 +69,15 @@ def test_a_fence_inside_a_value_is_no_end() -> None:
         (Reply("", reasoning=True), "only reasoning"),
         (Reply("{}"), "no JSON object"),
         (Reply('{"add": {}}'), "nothing in it"),
-        (Reply('{"objective": [{"text": ""}], "facts": []}'), "nothing in it"),
+        (Reply('{"add": {"objective": [{"text": ""}], "facts": []}}'), "nothing in it"),
         (Reply("I can't help with summarising this."), "the model refused"),
         (Reply("I'm sorry, but " + "as an AI " * 200), "the model refused"),
         (Reply("", refusal="Not this one."), 'the model refused: "Not this one."'),
         (Reply(TEXT, "content_filter"), "finish reason content_filter"),
         (Reply("", "tool_calls"), "called a tool"),
-        (Reply("Sure! I have now fixed the test, next I will run it."), "goes on with the chat"),
+        (Reply("Sure! I have now fixed the test, next I will run it."), "may go on with the chat"),
+        (Reply('Sure, I write {"files": ["a.py"], "done": "all tests pass"}.'), "no JSON object"),
+        (Reply('{"done": "all tests pass"}'), "no JSON object"),
         (Reply("upstream connect error or disconnect/reset before headers"), "no JSON object"),
     ],
 )
@@ -148,7 +153,7 @@ def test_places_are_counted_as_the_model_counts() -> None:
 
 @pytest.mark.parametrize("name", sorted(ALSO))
 def test_other_published_names_are_known(name: str) -> None:
-    found = update(json.dumps({name: ["a text"]})).add
+    found = update(json.dumps({name: [{"text": "a text", "evidence": ["1"]}]})).add
     assert [one.text for one in getattr(found, ALSO[name])] == ["a text"]
     assert ALSO[name] in TYPES
 

@@ -220,6 +220,15 @@ NARROWED: dict[str, tuple[Item, str, dict[str, Any]]] = {
         InProgress(id="W1", text="the migration", evidence=(LAST,)), "loops", {"owner": "agent"},
     ),
     "a tool's output copied": (fact(text=PAGES, value=""), "copied", {"text": words.clip(PAGES, 250)}),
+    "a rule that says something else than its quote": (
+        rule(text="Always push to main."), "wording", {"text": RULE},
+    ),
+    "a quote cut out of what turns its sense": (
+        rule(text="push to main", quote="push to main"), "cut", {"quote": RULE, "text": RULE},
+    ),
+    "a choice of the agent's that is called stated": (
+        decision(approved_by=None, evidence=(TOLD,), text="a unique index"), "claimed", {"basis": "reported"},
+    ),
     "one good ref and one to nowhere": (fact(evidence=(SAW, NOWHERE)), "refs", {"evidence": (SAW,)}),
     "a rule that a tool's output ended": (
         rule(status="closed", change=(SAW,)), "ended", {"status": "active", "change": ()},
@@ -285,13 +294,12 @@ def test_every_check_has_a_case_that_breaks_it() -> None:
 @pytest.mark.parametrize(
     "item",
     [
-        rule(text="no pushes to main", quote="push to main"),
         rule(text=f"{RULE}\n", quote="  Never   push to\nmain. "),
         rule(said_by="user", status="superseded", by="A1", change=(GRANTED,)),
         grant(text="deploy to staging"),
         grant(scope="not stated"),
         grant(scope="staging"),
-        decision(approved_by=None, evidence=(TOLD,), text="use a unique index on event_id"),
+        decision(approved_by=None, evidence=(TOLD,), text="use a unique index on event_id", basis="reported"),
         fact(text="retries are limited to 12", value=""),
         fact(text="14 tests in 0.52 s", value="", evidence=(PASSED,)),
         fact(text="`pytest tests/test_orders.py` worked", value="", evidence=(PASSED,)),
