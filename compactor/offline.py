@@ -15,7 +15,7 @@ from compactor import words
 from compactor.candidates import beside, offers, one_line, single, telling, words_of
 from compactor.choose import Choice
 from compactor.fold import fold
-from compactor.identifiers import identifiers
+from compactor.identifiers import identifiers, plain_words
 from compactor.ledger import Command, Ledger, Line, Said, Turn, proper
 from compactor.render import render, shown
 from compactor.snapshot import (
@@ -51,7 +51,9 @@ LEAST_NEW = 0.4
 UNBOUND_BESIDE, FURTHER_BESIDE = 0.8, 1.0
 """What a line without plain words, and each further line of a file, keep of their worth beside an account by somebody
 else, which tells what they are about. natural.py on the three sessions answered by hand: bFUR +0.03."""
-WORTH_BESIDE = 0.02
+SPOKEN_OF = 0.6
+"""The share of a rule's telling words that an item must have to speak of it."""
+WORTH_BESIDE = 0.01
 """With less worth per token a line only makes that account longer."""
 TELLING_SHARE = 0.15
 """The share of the room that decisions, rejections, finished steps and risks get before the rest competes."""
@@ -77,6 +79,28 @@ def offline(ledger: Ledger, previous: Snapshot | None, budget: int, size: Size, 
             break
         choice.room = room
     return update
+
+
+def left_out(ledger: Ledger, held: Snapshot) -> Update:
+    """The user's rules that no item of a snapshot speaks of: of what binds, code would rather say too much."""
+    spoken = [_telling_pieces(words_of(item)) for _, item in held.items()]
+    quotes = [quote for _, item in held.items() if (quote := getattr(item, "quote", ""))]
+    rules = []
+    for said in ledger.said:
+        pieces = _telling_pieces(said.text)
+        known = any(quote in said.text for quote in quotes)
+        known = known or any(len(pieces & others) >= SPOKEN_OF * len(pieces) for others in spoken)
+        if said.kind == "rule" and pieces and not known:
+            rules.append(
+                Constraint(text=said.text, quote=said.text, said_by="user", evidence=(said.ref,), basis="stated")
+            )
+    return Update(add=Added(constraints=tuple(rules)))
+
+
+def _telling_pieces(text: str) -> set[str]:
+    """What is compared of two texts: their telling words, or pairs of letters where they have none."""
+    letters = re.sub(r"\W+", "", text.casefold())
+    return plain_words(text) or {letters[at : at + 2] for at in range(len(letters) - 1)}
 
 
 def supplement(ledger: Ledger, held: Snapshot, budget: int, size: Size, newest: str) -> Update:

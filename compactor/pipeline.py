@@ -15,7 +15,7 @@ from compactor.fold import fold
 from compactor.formats.base import Embedded, Format
 from compactor.identifiers import identifiers
 from compactor.ledger import Ledger, extract
-from compactor.offline import offline, supplement
+from compactor.offline import left_out, offline, supplement
 from compactor.render import parse, render, shown
 from compactor.repair import settle
 from compactor.snapshot import Added, Constraint, Fact, Item, OpenLoop, Snapshot, Update
@@ -356,14 +356,13 @@ def _in_words(entry: Entry) -> Iterator[str]:
 
 
 def _supplemented(planned: Plan, written: _Written, ledger: Ledger, options: Options) -> _Written:
-    """With what the ledger knows and the model left out, as far as the budget has room for it."""
+    """With what the ledger knows and the model left out: the user's rules, then as much as the budget has room for."""
+    before = len(list(written.snapshot.items()))
+    bound = fold(written.snapshot, left_out(ledger, written.snapshot))
     frame = _framed(planned, Snapshot(), options) - planned.counter.text(render(Snapshot(), planned.source.short))
     budget = planned.limit - frame - planned.counter.text("\n")
-    more = supplement(
-        _focused(ledger, options.focus), written.snapshot, budget, planned.counter.text, planned.source.short
-    )
-    snapshot, verdict = _settled(planned, fold(written.snapshot, more))
-    before = len(list(written.snapshot.items()))
+    more = supplement(_focused(ledger, options.focus), bound, budget, planned.counter.text, planned.source.short)
+    snapshot, verdict = _settled(planned, fold(bound, more))
     verdict = replace(verdict, repaired=(*written.verdict.repaired, *verdict.repaired))
     return replace(written, snapshot=snapshot, verdict=verdict, added=len(list(snapshot.items())) - before)
 

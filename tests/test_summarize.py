@@ -754,3 +754,12 @@ def test_at_once_a_failure_waits_for_nobody() -> None:
         ask(task(source(30, 60)), Asking((Fake(slow),), window=10_000, parallel=True))
     release.set()
     assert time.monotonic() - began < 10
+
+
+@pytest.mark.parametrize("rule", ["Never push to main.", "不要改动花圃的任何文件。"])
+def test_a_rule_that_the_model_left_out_is_added_by_code(rule: str) -> None:
+    given = talk_of(f"Port the parser. {rule}", "Fine.").source("openai")
+    quotes = [item.quote for item in held(told_by(given), "constraints")]
+    assert any(rule in quote for quote in quotes)
+    kept = {"quote": rule, "evidence": ["1"]}
+    assert len(held(told_by(given, constraints=[kept]), "constraints")) == 1
