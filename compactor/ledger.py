@@ -203,7 +203,9 @@ def extract(source: str, story: Sequence[Entry]) -> Ledger:
     return reader.ledger()
 
 
-FAILS = re.compile(r"^[^\w\n]{0,9}(?:FAILED|FAIL\b|--- FAIL|exit code [1-9])|\b[1-9]\d* failed\b", re.IGNORECASE | re.MULTILINE)
+FAILS = re.compile(
+    r"^[^\w\n]{0,9}(?:FAILED|FAIL\b|--- FAIL|exit code [1-9])|\b[1-9]\d* failed\b", re.IGNORECASE | re.MULTILINE
+)
 """What a test run or a shell says in its output when it failed, whatever the record says."""
 _TEST = re.compile(
     r"\b(?:pytest|unittest|jest|vitest|mocha|rspec|phpunit|ctest|tox|nox|(?:go|cargo|npm|yarn|pnpm|bun|deno|mix|dotnet"
