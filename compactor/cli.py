@@ -305,7 +305,13 @@ def prompt(
     prompt_file: PromptOption = "",
     focus: Annotated[str, typer.Option(help="What the summary should look at most.")] = "",
     keep: Annotated[int | None, typer.Option(min=0, help="Messages to keep verbatim at least (8).")] = None,
+    keep_turns: Annotated[int | None, typer.Option(min=0, help="Turns to keep verbatim at least.")] = None,
+    keep_tokens: Annotated[int | None, typer.Option(min=0, help="Tokens to keep verbatim at least.")] = None,
     max_summary: Annotated[int | None, typer.Option(min=1, help="Tokens the block may take.")] = None,
+    summary: Annotated[str, typer.Option(help="The summary file behind an earlier block.")] = "",
+    reuse_prefix: Annotated[
+        bool, typer.Option("--reuse-prefix", help="As it would be sent behind the original messages.")
+    ] = False,
     format_name: Annotated[str, typer.Option("--format", help="The input's format (see compact formats).")] = "",
     select: Annotated[str, typer.Option(metavar="N,...", help="Which conversations of the file, from 1.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="The requests, one JSON object on each line.")] = False,
@@ -320,17 +326,19 @@ def prompt(
     from compactor.split import Keep
 
     with _errors_as_json(as_json):
-        options = Options(keep=Keep(keep), max_summary=max_summary, focus=_text(focus))
-        ask = Ask(model, window=window or 0, instruction=_instruction(prompt_file))
-        requests = jobs.requests(jobs.Job(transcript, options, ask, format=format_name, select=_numbers(select)))
+        options = Options(keep=Keep(keep, keep_turns, keep_tokens), max_summary=max_summary, focus=_text(focus))
+        ask = Ask(model, window=window or 0, reuse_prefix=reuse_prefix, instruction=_instruction(prompt_file))
+        job = jobs.Job(transcript, options, ask, summary=summary, format=format_name, select=_numbers(select))
+        requests = jobs.requests(job)
     for number, request in enumerate(requests, 1):
         if as_json:
             told = {"messages": list(request.messages), "max_tokens": request.max_tokens, "schema": request.schema}
-            _write(_json(told | {"tokens": request.tokens}))
+            _write(_json(told | {"tools": list(request.tools), "tokens": request.tokens}))
             continue
         say(f"request {number} of {len(requests)}: {request.tokens:,} tokens in, {request.max_tokens:,} out at most")
         for message in request.messages:
-            _write(f"# {message['role']}\n\n{message['content']}\n\n")
+            content = message["content"]
+            _write(f"# {message['role']}\n\n{content if isinstance(content, str) else _json(message)}\n\n")
     if not requests:
         say(f"{transcript}: nothing to do, so no model would be asked")
     elif not window and not model:

@@ -14,7 +14,7 @@ from typing import IO, Any, NoReturn
 
 from compactor.errors import ModelError, UsageError
 from compactor.exchange import Reply, Request, Usage
-from compactor.failures import check, shortened
+from compactor.failures import check, masked, shortened
 
 LARGEST_BYTES = 16 * 1024 * 1024
 """What a command may write; a reply is some thousand."""
@@ -29,7 +29,7 @@ class Command:
     """
 
     def __init__(self, command: str, timeout_s: float, cancel: Event) -> None:
-        self.name = f"cmd:{command}"
+        self.name = masked(f"cmd:{command}")
         try:
             self._words = shlex.split(command)
         except ValueError as error:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -136,10 +136,9 @@ class Desk:
         for many in (False, True):
             room = self._room(many)
             if room < LEAST_ROOM:
-                least = int((self.window + LEAST_ROOM - room) * (1 + MARGIN) / (1 - OUTPUT_SHARE))
                 message = (
                     f"a window of {self.window:,} tokens leaves too little for the transcript; "
-                    f"give a --window of at least {least:,}, or a model that has one"
+                    f"give a --window of at least {self._enough():,}, or a model that has one"
                 )
                 raise UsageError(message)
             told = self.told_apart if many else self.told
@@ -147,6 +146,13 @@ class Desk:
             if len(parts) == 1:
                 break
         return parts
+
+    def _enough(self) -> int:
+        """A window that leaves room for the transcript, in steps of 1,000 tokens."""
+        return next(
+            window for window in range(self.window // 1_000 * 1_000 + 1_000, 1_000_000, 1_000)
+            if replace(self, given_window=window)._room(many=True) >= LEAST_ROOM
+        )  # fmt: skip
 
     def _room(self, many: bool) -> int:
         place = Place(1, 99 if many else 1, self.told.ending, self.task.following)

@@ -103,6 +103,8 @@ class _Teller:
         self.calls: dict[str, tuple[str, Part]] = {}
         self.open: dict[str, str] = {}
         """The calls whose result hasn't come, by label."""
+        self.later: set[str] = set()
+        """The ids of all calls there are."""
         self.media = 0
         self.tools = 0
         """Characters told of calls and results."""
@@ -110,6 +112,7 @@ class _Teller:
 
     def told(self, story: Sequence[Entry]) -> Told:
         passages = []
+        self.later = {part.call_id for entry in story for part in entry.parts if part.kind == "call"}
         for at, entry in enumerate(story):
             self.age = LONG_AGO + (RECENT - LONG_AGO) * ((at + 1) / len(story)) ** 2
             self.last = len(story) - at <= LAST
@@ -264,7 +267,8 @@ class _Teller:
             shown = words.clip(shown.strip().split("\n")[0], ECHO)
         text = self._short(shown, limit) if shown.strip() else "(empty)"
         heard = "".join(f'\nThe user\'s own words in it: "{said}"' for said in part.said)
-        of = f"of [{call}] {made.name}" if call else "of a call that isn't told"
+        missing = "of a call further on" if part.call_id in self.later else "of a call that isn't told"
+        of = f"of [{call}] {made.name}" if call else missing
         return f"[{label}] RESULT {of}: {_outcome(part)}\n{text}{heard}"
 
     # -- the end

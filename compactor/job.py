@@ -93,7 +93,7 @@ def run(job: Job, tell: Callable[[str], None] = lambda _: None) -> Report:
     options = _with_places(job, source, paths)
     if job.dry_run:
         plans = [pipeline.plan(source, position, options, _finder(found)) for position in _positions(job, source)]
-        return _planned(source, plans, [outline(plan, asked) for plan in plans] if asked else [], started)
+        return _planned(job, source, plans, [outline(plan, asked) for plan in plans] if asked else [], started)
     if not job.force:
         _refuse_existing(job, paths, found)
     compacted = pipeline.compact(source, options, _positions(job, source), _finder(found), asked)
@@ -424,13 +424,15 @@ def _conversation(plan: Plan) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _planned(source: Source, plans: Sequence[Plan], outlines: "Sequence[Outline | None]", started: float) -> Report:
+def _planned(
+    job: Job, source: Source, plans: Sequence[Plan], outlines: "Sequence[Outline | None]", started: float
+) -> Report:
     busy = [plan for plan in plans if not plan.reason and plan.cut]
     asked = [told for told in outlines if told]
     lines = [line for plan in plans for line in _plan_lines(source, plan, len(plans) > 1)] or [
         f"{source.name}: it holds no messages"
     ]
-    lines += _outline_lines(asked)
+    lines += [*_outline_lines(asked), *_too_dear(job, asked)]
     body = {
         "status": "planned" if busy else "unchanged",
         "reason": "" if busy else "; ".join(dict.fromkeys(plan.reason for plan in plans)) or "it holds no messages",
@@ -462,6 +464,13 @@ def _outline_lines(asked: "Sequence[Outline]") -> Iterator[str]:
     window = f"{asked[0].window:,} tokens" + ("" if asked[0].known else ", assumed: --window")
     yield f"  asks {asked[0].model} (window {window}): {_count(calls, 'call')}, about {took[0]:,} tokens in, " \
           f"{took[1]:,} out, {price}"  # fmt: skip
+
+
+def _too_dear(job: Job, asked: "Sequence[Outline]") -> Iterator[str]:
+    """What a plan says of the most that may be spent, where its calls may take more."""
+    cost = _cost(asked)
+    if job.ask.max_cost is not None and cost is not None and cost > job.ask.max_cost:
+        yield f"  that may pass --max-cost {job.ask.max_cost:g}: it would stop before the call that could"
 
 
 def _count(number: int, what: str) -> str:

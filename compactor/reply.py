@@ -30,6 +30,8 @@ ALSO = {
 }  # fmt: skip
 """Other published names of the fields."""
 PARTS = ("add", "close", "supersede")
+MOST_BRACES = 2_000
+"""At so many braces of a reply an object is looked for at most."""
 PROBLEM = 600
 """Characters of an item that couldn't be taken, as far as it is told again."""
 
@@ -114,7 +116,9 @@ _DECODER = json.JSONDecoder()
 def _object(text: str) -> Mapping[str, Any]:
     """The last JSON object in the text that is an update; a text that breaks off inside one is never completed."""
     at, found = text.find("{"), None
-    while at >= 0:
+    for _ in range(MOST_BRACES):
+        if at < 0:
+            break
         try:
             value, end = _DECODER.raw_decode(text, at)
         except (ValueError, RecursionError):  # no JSON, a number of thousands of digits, nested too deep

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -355,6 +356,27 @@ def test_several_conversations_are_asked_one_by_one(here: Path, server: OpenAISe
 # -- a terminal, and an interrupt
 
 
+def test_on_a_terminal_it_is_told_what_is_waited_for(here: Path) -> None:
+    pty = pytest.importorskip("pty", reason="this system has no pseudo-terminals")
+    master, slave = pty.openpty()
+    command = [sys.executable, "-m", "compactor", "run", "x.jsonl", "-m", "cmd:sleep 1.5"]
+    with subprocess.Popen(command, env=environment(TERM="xterm", COLUMNS="100"), stderr=slave, cwd=here) as running:
+        os.close(slave)
+        told = b""
+        while chunk := _read(master):
+            told += chunk
+        assert running.wait(20) == 4
+    os.close(master)
+    assert re.search(rb"cmd:sleep 1.5 reads [\d,]+ tokens", told)
+
+
+def _read(master: int) -> bytes:
+    try:
+        return os.read(master, 4096)
+    except OSError:  # the other end is closed
+        return b""
+
+
 def test_an_interrupt_ends_it_at_once_and_leaves_nothing(here: Path, server: OpenAIServer) -> None:
     server.script = [Hang()]
     command = [sys.executable, "-m", "compactor", "run", "x.jsonl", "-m", "openai/gpt-4o"]
@@ -441,3 +463,50 @@ def test_the_reply_that_was_recorded_for_our_own_session_stands(here: Path, fixt
     decisions = summary["snapshot"]["decisions"]
     assert decisions[0]["why"] == "Same transaction; finance looks back a quarter"
     assert compact("verify", "o.summary.json", session, "o.jsonl").code == 0
+
+
+def test_a_plan_that_may_pass_the_most_cost_says_so(server: OpenAIServer) -> None:
+    done = compact("run", "x.jsonl", "-n", "-m", "openai/gpt-4o", "--max-cost", "0.0001")
+    assert done.code == 0
+    assert "may pass --max-cost 0.0001" in done.err
+    assert "may pass" not in compact("run", "x.jsonl", "-n", "-m", "openai/gpt-4o", "--max-cost", "5").err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--max-cost", "1"], ("--max-cost", "does nothing without -m")),
+        (["--parallel"], ("--parallel", "does nothing without -m")),
+        (["--fallback", "openai/gpt-4o"], ("--fallback", "does nothing without -m")),
+        (["-m", "openai/gpt-4o", "--fallback", "ofline"], ("ofline", "offline")),
+        (["-m", "openai/gpt-4o", "--window", "3000"], ("--window of at least",)),
+    ],
+)
+def test_flags_that_do_not_go_together_are_said_at_once(
+    here: Path, arguments: list[str], words: tuple[str, ...]
+) -> None:
+    done = compact("run", "x.jsonl", *arguments)
+    assert done.code == 2
+    one_line(done, *words)
+    untouched(here)
+
+
+def test_the_window_that_is_named_as_enough_is_enough(here: Path) -> None:
+    told = compact("run", "x.jsonl", "-m", "openai/unheard-of", "--window", "3000").err
+    least = re.search(r"at least ([\d,]+)", told)
+    assert least
+    window = least[1].replace(",", "")
+    assert compact("run", "x.jsonl", "-n", "-m", "openai/unheard-of", "--window", window).code == 0
+
+
+def test_a_key_in_a_command_is_told_nowhere(here: Path) -> None:
+    done = compact("run", "x.jsonl", "-m", "cmd:false --key sk-abcdefghijklmnopqrstuvwx", "--fallback", "offline")
+    assert done.code == 0
+    assert "abcdefghijkl" not in done.err + (here / "x.summary.json").read_text()
+
+
+def test_a_reused_prefix_can_be_printed(here: Path) -> None:
+    done = compact("prompt", "x.jsonl", "-m", "openai/gpt-4o", "--reuse-prefix", "--json")
+    assert done.code == 0, done.err
+    assert "The conversation above ends here." in done.json["messages"][-1]["content"]
+    assert compact("prompt", "x.jsonl", "-m", "openai/gpt-4o", "--reuse-prefix").code == 0

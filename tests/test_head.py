@@ -322,3 +322,8 @@ def test_what_was_done_last_is_told_at_more_length() -> None:
     counts = [shown.count(f"\n{n} row ") for n in range(3, 8)]  # the first ones bring numbers that are new
     assert counts == sorted(counts)
     assert counts[-1] > 1.5 * counts[0] > 0
+
+
+def test_a_result_before_its_call_says_that_the_call_follows() -> None:
+    assert "RESULT of a call further on: ok" in plain(entry(0, answers("x")), entry(1, calls("x")))
+    assert "RESULT of a call that isn't told: ok" in plain(entry(0, answers("x")), entry(1, said()))
