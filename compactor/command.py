@@ -43,8 +43,10 @@ class Command:
         check(self._cancel)
         started = time.monotonic()
         prompt = "\n\n".join(_spoken(message) for message in request.messages).encode("utf-8", "replace")
-        with TemporaryFile() as out, TemporaryFile() as err:  # files, so that no pipe fills up
-            code = self._run(prompt, out, err)
+        with TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as err:  # files: no pipe fills up
+            given.write(prompt)
+            given.seek(0)
+            code = self._run(given, out, err)
             if code != 0:
                 self._fail(f"failed with exit code {code}{_last_lines(err)}", "run it by hand to see why")
             out.seek(0)
@@ -58,10 +60,10 @@ class Command:
     def accepted(self, request: Request) -> None:
         """Nothing is kept."""
 
-    def _run(self, prompt: bytes, out: IO[bytes], err: IO[bytes]) -> int:
+    def _run(self, given: IO[bytes], out: IO[bytes], err: IO[bytes]) -> int:
         words = [shutil.which(self._words[0]) or self._words[0], *self._words[1:]]
         try:
-            process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=out, stderr=err, start_new_session=True)
+            process = subprocess.Popen(words, stdin=given, stdout=out, stderr=err, start_new_session=True)
         except (OSError, ValueError) as error:
             cure = (
                 "is it installed, and on PATH?" if isinstance(error, FileNotFoundError) else "run it by hand to see why"
@@ -69,20 +71,16 @@ class Command:
             why = getattr(error, "strerror", None) or error
             self._fail(f"'{self._words[0]}' can't be run ({why})", cure)
         try:
-            return self._attend(process, prompt, (out, err))
+            return self._attend(process, (out, err))
         finally:
             _end(process)
 
-    def _attend(self, process: subprocess.Popen[bytes], prompt: bytes, written: tuple[IO[bytes], ...]) -> int:
+    def _attend(self, process: subprocess.Popen[bytes], written: tuple[IO[bytes], ...]) -> int:
         """Wait for the command's end, for as long as it behaves."""
         deadline = time.monotonic() + self._timeout_s
-        rest: bytes | None = prompt
         while True:
-            try:
-                process.communicate(rest, timeout=LOOK_S)
-                return process.returncode
-            except subprocess.TimeoutExpired:
-                rest = None
+            with suppress(subprocess.TimeoutExpired):
+                return process.wait(timeout=LOOK_S)
             check(self._cancel)
             if max(os.fstat(file.fileno()).st_size for file in written) > LARGEST_BYTES:
                 self._fail(f"ended, as it wrote more than {LARGEST_BYTES:,} bytes", "have it print the reply only")
@@ -104,7 +102,7 @@ def _spoken(message: Mapping[str, Any]) -> str:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """No process of the command's group is left, and no pipe to it."""
+    """No process of the command's group is left."""
     if process.poll() is None:
         with suppress(ProcessLookupError, PermissionError):
             if hasattr(os, "killpg"):
@@ -112,9 +110,6 @@ def _end(process: subprocess.Popen[bytes]) -> None:
             else:
                 process.kill()
         process.wait()
-    if process.stdin:
-        with suppress(OSError):
-            process.stdin.close()
 
 
 def _last_lines(err: IO[bytes]) -> str:

@@ -636,6 +636,14 @@ def script(tmp_path: Path, *lines: object) -> Model:
     return model_named(f"scripted:{path}")
 
 
+def test_a_command_may_take_its_time_before_it_reads(tmp_path: Path) -> None:
+    """What a pipe doesn't hold waits for it."""
+    slow = tmp_path / "slow.py"
+    slow.write_text("import sys, time; time.sleep(1); print(len(sys.stdin.read()))")
+    long = Request(({"role": "user", "content": "words " * 60_000},), 100)
+    assert model_named(f"cmd:{sys.executable} {slow}", timeout_s=20).complete(long).text.strip() == "360000"
+
+
 def test_a_script_is_read_from_top_to_bottom(tmp_path: Path) -> None:
     usage = {"prompt_tokens": 5, "completion_tokens": 2, "cached_tokens": 1, "cost": 0.5}
     model = script(
