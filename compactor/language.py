@@ -36,9 +36,3 @@ def of(text: str) -> str:
     votes = sorted(((sum(words[w] for w in known), language) for language, known in _SETS.items()), reverse=True)
     (most, best), (second, _) = votes[0], votes[1]
     return best if most >= LEAST and most >= LEAD * second else ""
-
-
-def differ(one: str, other: str) -> tuple[str, str] | None:
-    """The languages of two texts where both are known and not the same; else None."""
-    first, second = of(one), of(other)
-    return (first, second) if first and second and first != second else None

@@ -4,6 +4,7 @@ The model writes updates; code folds them, makes good what the transcript bears,
 model left out. What a model says is foreign input all along.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from dataclasses import dataclass, replace
@@ -248,29 +249,30 @@ class _Exchange:
 
     def _in_language(self, request: Request, record: Snapshot | None, read: reply.Read, part: bool) -> reply.Read:
         """The reply, or a second one where the first is in a language that the user doesn't write; once per session."""
-        wrong = language.differ(self.spoken, _free_text(read.update))
-        if not wrong or self.retold:
+        theirs, ours = self.language, language.of(_free_text(read.update))
+        if not (theirs and ours) or theirs == ours or self.retold:
             return read
         self.retold = True
         first, last = request.messages
-        content = f"{last['content']}\n\nThe user writes in {wrong[0]}: write the texts of the record in it as well."
+        content = f"{last['content']}\n\nThe user writes in {theirs}: write the texts of the record in it as well."
         messages = (first, {**last, "content": content})
+        why = ""
         try:
-            again = self._read(
-                replace(request, messages=messages, tokens=self.desk.tokens(messages)), record, part=part
-            )
+            asked = replace(request, messages=messages, tokens=self.desk.tokens(messages))
+            again = self._read(asked, record, part=part)
+            if language.of(_free_text(again.update)) == theirs:
+                return again
         except ModelError as error:
-            self._note(f"the summary is in {wrong[1]}, the user writes in {wrong[0]}, and asking again failed: {error}")
-            return read
-        if language.differ(self.spoken, _free_text(again.update)):
-            self._note(f"the summary is in {wrong[1]}, and the user writes in {wrong[0]}")
-        return again
+            why = f", and asking again failed: {error}"
+        self._note(f"the summary is in {ours}, and the user writes in {theirs}{why}")
+        return read
 
     @cached_property
-    def spoken(self) -> str:
-        """What the user said last, in their own words."""
-        said = [piece for entry in self.task.story for part in entry.parts for piece in part.said]
-        return "\n".join(said[-SPOKEN:])
+    def language(self) -> str:
+        """The language of most of what the user said last, pasted lines among it; empty where too little tells."""
+        said = [piece for entry in self.task.story for part in entry.parts for piece in part.said][-SPOKEN:]
+        known = Counter(found for piece in reversed(said) if (found := language.of(piece)))
+        return known.most_common(1)[0][0] if known else language.of("\n".join(said))
 
     def _read(self, request: Request, record: Snapshot | None, *, part: bool = False) -> reply.Read:
         """The reply to a request, read; one that was cut off is asked for once more where it may be longer."""

@@ -29,9 +29,3 @@ def test_too_little_tells_nothing(text: str) -> None:
 
 def test_names_in_other_letters_change_nothing() -> None:
     assert language.of("请修复 useSessionStream.ts 里的 websocket reconnect 问题，不要重构。") == "Chinese"
-
-
-def test_two_texts_differ_only_where_both_are_known() -> None:
-    assert language.differ(SAMPLES["Chinese"], SAMPLES["English"]) == ("Chinese", "English")
-    assert language.differ(SAMPLES["English"], SAMPLES["English"]) is None
-    assert language.differ("ok", SAMPLES["English"]) is None

@@ -521,7 +521,7 @@ def test_a_reply_in_another_language_than_the_users_is_asked_for_once_more(
     found = ask(garden_in(words), Asking((model,), window=50_000))
     assert len(model.requests) == calls
     assert any("the user writes in" in note for note in found.notes) == flagged
-    assert found.snapshot.objective[0].text == (second or first)
+    assert found.snapshot.objective[0].text == (first if flagged or not second else second)
     if calls == 2:
         assert "write the texts of the record in it as well" in model.prompts[1][-200:]
 
@@ -763,3 +763,16 @@ def test_a_rule_that_the_model_left_out_is_added_by_code(rule: str) -> None:
     assert any(rule in quote for quote in quotes)
     kept = {"quote": rule, "evidence": ["1"]}
     assert len(held(told_by(given, constraints=[kept]), "constraints")) == 1
+
+
+def test_pasted_english_does_not_make_a_chinese_user_english() -> None:
+    log = "useStream.ts:2643 the state is not in the map and it was to be set on the first call of the hook for this."
+    records = openai(garden(6))
+    words = ["先不要改动这个分支，只看日志。", "这个问题又出现了，请看。", "保留核心修复，先不要提交日志。", log]
+    asks = [n for n, message in enumerate(records) if message["role"] == "user"]
+    for n, text in zip(asks, words, strict=False):
+        records[n]["content"] = text
+    model = Fake([saying("目标：保留核心修复，不要提交日志。"), saying(ENGLISH)])
+    found = ask(task(formats.read(jsonl(records), "x"), keep=1), Asking((model,), window=50_000))
+    assert len(model.requests) == 1
+    assert "目标" in found.snapshot.objective[0].text
