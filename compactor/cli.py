@@ -132,6 +132,8 @@ def run(
 
       compact run session.jsonl
 
+      compact run session.jsonl -m openai/gpt-4o -n
+
       compact run - --keep 4 < in.jsonl > out.jsonl
     """
     from compactor import job as jobs

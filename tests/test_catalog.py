@@ -18,8 +18,8 @@ def test_a_provider_before_the_name_is_understood(name: str) -> None:
 
 
 def test_of_an_unknown_model_nothing_is_claimed() -> None:
-    assert lookup("openai/byhand") == Entry()
-    assert window_of("openai/byhand") == 0
+    assert lookup("openai/unheard-of") == Entry()
+    assert window_of("openai/unheard-of") == 0
     assert Entry().cost(1_000, 1_000) is None
 
 
