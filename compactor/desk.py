@@ -217,14 +217,14 @@ class Desk:
                 why = "; ".join(f"{finding.message}: {finding.cure}" for finding in failed[item.id])
                 listed.append(f"{name}: {line_of(name, item, letters).removeprefix('- ')} FAILED: {why}")
                 refs += verify.refs_of(item)
-        listed, refs = self._bounded(listed, refs)
+        listed = self._bounded(listed)
         room = self.room_in - self.tokens(prompt.again(listed, "", self.task.source.short)) - SPARE
         said = "\n".join(listed)
         wanted = {**dict.fromkeys(plain_words(said), 0.1), **dict.fromkeys(exact(said), 1.0)}
         messages = prompt.again(listed, self._cited(refs, wanted, room), self.task.source.short)
         return Request(messages, self.output, prompt.schema(), tokens=self.tokens(messages))
 
-    def _bounded(self, listed: Sequence[str], refs: list[str]) -> tuple[list[str], list[str]]:
+    def _bounded(self, listed: Sequence[str]) -> list[str]:
         """As many of the items as half a request holds; the others are left to code."""
         left, kept = self.room_in // 2, list[str]()
         for line in listed:
@@ -232,7 +232,7 @@ class Desk:
             if left < 0:
                 break
             kept.append(line)
-        return kept, refs
+        return kept
 
     def _cited(self, refs: Sequence[str], wanted: Mapping[str, float], room: int) -> str:
         """The entries that some items cite, told again in `room` tokens: of long ones what has the wanted words."""

@@ -70,8 +70,8 @@ class Ground:
         """The item with no more refs than bear it: those that its names stand in, then the first of the others."""
         if len(item.evidence) <= MOST_CITED:
             return item
-        said = " ".join(str(getattr(item, field, "") or "") for field in CHECKED_FIELDS)
-        missing = {name for name in exact(said.replace("…", " ")) if stands(name, self.evidence.text(refs_of(item)))}
+        cited = self.evidence.text(refs_of(item))
+        missing = {name for name in _names(item) if stands(name, cited)}
         approved = item.approved_by.ref if isinstance(item, Decision) and item.approved_by else ""
         bearing = (getattr(item, "proof", ""), approved)
         kept = [ref for ref in item.evidence if ref in bearing or ref == item.evidence[0]]
@@ -183,9 +183,8 @@ class Ground:
 
     def _named(self, item: Item) -> Item:
         """The item with refs to entries that hold the names and numbers which those it cites don't."""
-        said = " ".join(str(getattr(item, field, "") or "") for field in CHECKED_FIELDS)
         cited = self.evidence.text(refs_of(item))
-        missing = {name for name in exact(said.replace("…", " ")) if not stands(name, cited)}
+        missing = {name for name in _names(item) if not stands(name, cited)}
         added: list[str] = []
         while missing and len(added) < MOST_ADDED:
             here = self._showing(missing, item.evidence)
@@ -246,6 +245,12 @@ class Ground:
 
 
 _MARKS = " \"'“”‘’«»「」『』"
+
+
+def _names(item: Item) -> set[str]:
+    """The identifiers in every field of the item that the checks read."""
+    said = " ".join(str(getattr(item, field, "") or "") for field in CHECKED_FIELDS)
+    return exact(said.replace("…", " "))
 
 
 def _with(refs: Sequence[str], more: Iterable[str]) -> tuple[str, ...]:
