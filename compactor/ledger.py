@@ -219,6 +219,8 @@ _PLUMBING = re.compile(r"(?<!\s)\s*+(?:2?>(?:&1|\S+)|\||;|&&\s*echo\b).*$", re.D
 GUTTERS = re.compile(r"^[ \t]*\d+(?:→|\t|\|)", re.MULTILINE)
 """Line numbers that a read tool puts before each line."""
 _GUTTER = re.compile(r"^\s*\d+(?:→|\t|\|)\s?")
+_MATCHED = re.compile(r"(?:(?P<path>[^\s:]*[\w)]\.\w{1,8})[:-])?\d+(?::(?!\d)|-(?=\s))\s*(?P<text>.+)")
+"""A line as a search shows it: of which file, where, what."""
 _BACKGROUND = re.compile(
     r"agentId: (?P<agent>\w+)|(?:running|moved) (?:in|to) (?:the )?background (?:with ID: |\(ID: )(?P<shell>[\w-]+)"
     r"|moved to the background|agent launched",
@@ -505,9 +507,11 @@ class _Reader:
         about = path_of(call.input) or words.clip(command_of(call.input).split("\n")[0], 80) or _argument(call.input)
         for line in REMINDER.sub("", part.text).split("\n"):
             if 12 <= len(line) <= 400 and not _NOISE.match(line):
-                text = _GUTTER.sub("", line).strip()
+                found = _MATCHED.match(line)
+                text = (found["text"] if found else _GUTTER.sub("", line)).strip()
                 if len(text) >= 12:
-                    self.outputs.append(Line(here, text, position, about, call_ref))
+                    where = (found and found["path"]) or about
+                    self.outputs.append(Line(here, text, position, where, call_ref))
 
     # -- the end
 

@@ -365,6 +365,20 @@ def test_lines_of_output_know_the_file_or_command_they_are_from() -> None:
     ]
 
 
+def test_a_line_that_a_search_found_is_of_the_file_that_it_names() -> None:
+    shown = (
+        "src/a.py:241:\tparse_header(raw, strict)\nsrc/b.py-7-    return parse_body(raw)\n12:def parse_tail(raw):\n"
+        "2026-01-22 10:15:07 parse_log began"
+    )
+    talk = Talk().user("Go.").ran("grep -rn parse_ src", shown)
+    assert [(line.text, line.about) for line in talk.ledger().outputs] == [
+        ("parse_header(raw, strict)", "src/a.py"),
+        ("return parse_body(raw)", "src/b.py"),
+        ("def parse_tail(raw):", "grep -rn parse_ src"),
+        ("2026-01-22 10:15:07 parse_log began", "grep -rn parse_ src"),
+    ]
+
+
 @given(talks(), st.sampled_from(FORMS))
 def test_every_text_stands_where_its_ref_leads(talk: Talk, form: Form) -> None:
     source = talk.source(form)
