@@ -71,7 +71,9 @@ class Ground:
         if len(item.evidence) <= MOST_CITED:
             return item
         cited = self.evidence.text(refs_of(item))
-        missing = {name for name in _names(item) if stands(name, cited)}
+        missing = _names(item)
+        if not all(stands(name, cited) for name in missing):
+            return item  # whoever mends it needs all that it cites
         approved = item.approved_by.ref if isinstance(item, Decision) and item.approved_by else ""
         bearing = (getattr(item, "proof", ""), approved)
         kept = [ref for ref in item.evidence if ref in bearing or ref == item.evidence[0]]

@@ -33,7 +33,7 @@ SPOKEN = 12
 """So many of the user's last statements tell in which language they write."""
 ASKED_AGAIN = frozenset((
     "refs", "evidence", "quotes", "identifiers", "proof", "basis", "artifacts", "authority", "denied", "approval",
-    "copied", "cut", "claimed",
+    "copied", "claimed",
 ))  # fmt: skip
 """The checks whose findings a model can mend."""
 

@@ -260,18 +260,23 @@ def identifiers_stand(given: Case) -> Iterator[Finding]:
 def stands(wanted: str, cited: str, cut_off: bool = False) -> bool:
     """Whether an identifier or number stands there whole and not as a piece of a longer one.
 
-    The end may be missing where it was cut off; a number may have a unit right behind it.
+    The end may be missing where it was cut off; a number may have a unit right behind it, a time its date before it.
     """
     number = not any(character.isalpha() for character in wanted)
     at = cited.find(wanted)
     while at >= 0:
         end = at + len(wanted)
         before, after = cited[max(at - 1, 0) : at], cited[end : end + 1]
+        before = "" if number and _CLOCK.match(cited, max(at - 2, 0)) else before
         longer = _goes_on(before, wanted[0]) or (not cut_off and _goes_on(after, wanted[-1], unit=number))
         if not longer:
             return True
         at = cited.find(wanted, at + 1)
     return False
+
+
+_CLOCK = re.compile(r"\dT\d\d:\d\d")
+"""Where the time begins in a date and time (ISO 8601)."""
 
 
 def _goes_on(beside: str, edge: str, unit: bool = False) -> bool:

@@ -205,6 +205,13 @@ def test_an_item_keeps_a_handful_of_refs_that_bear_its_names() -> None:
     assert checks("open_loops", mended) == set()
 
 
+def test_an_item_with_a_name_that_stands_nowhere_keeps_all_that_it_cites() -> None:
+    words = ("Done.", "Port the parser", "LALR-2", "I found that", "12 passed", "wrote docs", "You may commit")
+    everywhere = tuple(dict.fromkeys(map(at, words)))
+    loop = OpenLoop(text="Is LALR-2 or LALR-77 meant?", owner="agent", evidence=everywhere)
+    assert ground().item(loop).evidence == everywhere
+
+
 def test_an_owner_is_given_where_nobody_is_named() -> None:
     mended = ground().item(OpenLoop(text="x", evidence=(at("Done."),)))
     assert isinstance(mended, OpenLoop)

@@ -38,7 +38,7 @@ from compactor.snapshot import (
 )
 from compactor.split import Keep
 from compactor.transcript import BLOCK_END, Source, write
-from compactor.verify import CHECKS, Case, Finding, block_stands, case, within_budget
+from compactor.verify import CHECKS, Case, Finding, block_stands, case, stands, within_budget
 
 RULE = "Never push to main."
 GRANT = "You can deploy to staging."
@@ -314,6 +314,15 @@ def test_every_check_has_a_case_that_breaks_it() -> None:
 )
 def test_what_is_borne_out_passes(item: Item) -> None:
     assert checked(holding(item)) == []
+
+
+@pytest.mark.parametrize(
+    ("wanted", "cited", "there"),
+    [("14:50", "--after=2026-02-05T14:50", True), ("14:50", "T14:50", False), ("14:50", "114:50", False),
+     ("417", "v417", False), ("417", "417ms", True)],
+)  # fmt: skip
+def test_a_number_stands_where_it_is_whole(wanted: str, cited: str, there: bool) -> None:
+    assert stands(wanted, cited) is there
 
 
 def test_a_limit_that_stands_as_a_rule_need_not_stand_twice() -> None:
