@@ -50,7 +50,9 @@ LEAST_NEW = 0.4
 """The share of the budget that new items get at least, when a previous snapshot fills the block already."""
 UNBOUND_BESIDE, FURTHER_BESIDE = 0.8, 1.0
 """What a line without plain words, and each further line of a file, keep of their worth beside an account by somebody
-else, which tells what they are about. natural.py on the three sessions answered by hand: bFUR +0.03."""
+else, which tells what they are about. natural.py on three sessions answered by hand: bFUR +0.03."""
+NEAR, TELLING = 60, 2
+"""An account tells what a name is where so many plain words stand so many characters around it at most."""
 SPOKEN_OF = 0.6
 """The share of a rule's telling words that an item must have to speak of it."""
 WORTH_BESIDE = 0.01
@@ -66,7 +68,7 @@ def offline(ledger: Ledger, previous: Snapshot | None, budget: int, size: Size, 
     held = fold(previous, update)
     used = size(render(shown(held), newest))
     room = max(budget - used, int(budget * LEAST_NEW) if previous else 0)
-    choice = Choice(room, size, ledger.weight, _covered(held))
+    choice = Choice(room, size, ledger.weight, _told(held))
     told = list(telling(ledger))
     choice.take(told, (), {}, int(room * TELLING_SHARE))
     lines, groups = offers(ledger)
@@ -109,7 +111,7 @@ def supplement(ledger: Ledger, held: Snapshot, budget: int, size: Size, newest: 
     The working set, by worth per token: files, commands that worked, findings, lines of code and output; no rules,
     decisions or steps, which the snapshot's author has judged. Of files that it names already only lines are added.
     """
-    choice = Choice(0, size, ledger.weight, _covered(held), UNBOUND_BESIDE, FURTHER_BESIDE, WORTH_BESIDE)
+    choice = Choice(0, size, ledger.weight, _told(held), UNBOUND_BESIDE, FURTHER_BESIDE, WORTH_BESIDE)
     pool, lines, groups = beside(ledger, {item.path for item in held.artifacts})
     update = Update()
     for _ in range(ROUNDS):
@@ -125,8 +127,16 @@ def supplement(ledger: Ledger, held: Snapshot, budget: int, size: Size, newest: 
     return update
 
 
-def _covered(snapshot: Snapshot) -> set[str]:
-    return {found for _, item in shown(snapshot).items() for found in identifiers(words_of(item))}
+def _told(snapshot: Snapshot) -> set[str]:
+    """The identifiers of which an account says what they are; one that it only lists isn't told yet."""
+    texts = [words_of(item) for _, item in shown(snapshot).items()]
+    return {found for text in texts for found in set(identifiers(text)) if _is_told(found, text)}
+
+
+def _is_told(name: str, text: str) -> bool:
+    at = text.find(name)
+    around = f"{text[max(0, at - NEAR) : at]} {text[at + len(name) : at + len(name) + NEAR]}"
+    return len(plain_words(around, identifiers(around))) >= TELLING
 
 
 # -- what binds

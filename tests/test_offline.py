@@ -11,7 +11,7 @@ from strategies import talks
 from compactor import pipeline
 from compactor.evidence import Evidence
 from compactor.fold import fold
-from compactor.offline import offline
+from compactor.offline import offline, supplement
 from compactor.pipeline import Options, Outcome
 from compactor.render import render, shown
 from compactor.snapshot import Snapshot, Update
@@ -256,6 +256,29 @@ def test_the_room_is_used_and_not_exceeded(limit: int) -> None:
     done = outcome(long_talk(), max_summary=limit)
     tokens = done.plan.counter.text(done.block)
     assert limit * 0.8 <= tokens <= limit
+
+
+def test_a_name_that_an_account_only_lists_is_told_by_code() -> None:
+    shown_lines = "def rotate_lanes(width): keeps the widest lane first\ndef merge_lanes(width): joins two narrow lanes"
+    source = (
+        Talk()
+        .user("Go.")
+        .ran("grep -rn 'rotate_lanes|merge_lanes' src", shown_lines)
+        .user("And?")
+        .agent("That's all.")
+        .source()
+    )
+    account = Update.model_validate({
+        "add": {"facts": [
+            {"text": "Functions: `rotate_lanes`", "evidence": [f"{source.short}:1"], "basis": "observed"},
+            {"text": "Joining two narrow lanes is what `merge_lanes` does", "evidence": [f"{source.short}:1"],
+             "basis": "observed"},
+        ]}
+    })  # fmt: skip
+    added = supplement(ledger(source), fold(None, account), 2_000, size, source.short)
+    told = "\n".join(item.text for item in added.add.facts)
+    assert "def rotate_lanes" in told
+    assert "def merge_lanes" not in told
 
 
 # Public bug reports: what must not happen again
