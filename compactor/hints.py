@@ -19,7 +19,7 @@ LEAST_WEIGHT = 0.9
 """What an identifier weighs that the agent wrote once, long ago; what only a tool showed weighs less."""
 SAID_LIMIT = 300
 """Characters of a statement in the list; it stands whole in the transcript."""
-NAMES = 40
+NAMES = 80
 """How many names and values are listed at most."""
 
 
@@ -48,7 +48,7 @@ def hints(ledger: Ledger, labels: Collection[str], room: int, size: Size) -> str
 
 _AGAIN = (
     "Names and values that are likely to be used again, most likely first, with an entry that shows each. "
-    "Keep those that still matter, each inside the sentence that says what it is:"
+    "Work in as many as still matter, each in a sentence that says what it is or does, in the words beside it there:"
 )
 
 
@@ -100,12 +100,12 @@ def _names(ledger: Ledger, labels: Collection[str]) -> Iterator[str]:
     worth = {name: weight for name, weight in ledger.weight.items() if weight >= LEAST_WEIGHT}
     for name in sorted(worth, key=lambda name: (-worth[name], name)):
         ref = next((ref for ref in reversed(ledger.seen.get(name, ())) if here.has(ref)), "")
-        if ref and not _SMALL.fullmatch(name):
+        if ref and not _SAYS_NOTHING.fullmatch(name):
             yield f"{name} {here.of(ref)}"
 
 
-_SMALL = re.compile(r"[\d.,]{1,4}")
-"""A number that stands for nothing by itself."""
+_SAYS_NOTHING = re.compile(r"[\d.,]{1,4}|/dev/.*|//.*|\w{1,3}|in_progress")
+"""A small number, a device, a linter's mark, a few letters, a state of a plan."""
 
 
 class _Here:

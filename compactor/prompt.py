@@ -15,7 +15,7 @@ from typing import Any
 from compactor.render import HEADINGS, letters_of, line_of
 from compactor.snapshot import TYPES, Item, Snapshot
 
-SHARE = 0.58
+SHARE = 0.75
 """What of the block's budget the model may fill; the rest is for what code adds."""
 FOLLOWING = 12
 """Of the messages that follow, so many are named."""

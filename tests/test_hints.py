@@ -62,6 +62,14 @@ def test_names_that_will_be_used_again_are_listed_and_small_numbers_are_not() ->
     assert not any(name.split()[0] in ("9000", "417") for name in names)
 
 
+def test_what_stands_for_nothing_by_itself_is_no_name_to_keep() -> None:
+    noise = ("/dev/null", "//nolint", "in_progress", "A2")
+    said = f"GRAMMAR_LIMIT goes with {' and '.join(noise)}"
+    names = told(Talk().user("Go.").ran("make lint", said).agent(said)).splitlines()[-1]
+    assert "GRAMMAR_LIMIT [" in names
+    assert [name for name in noise if name in names] == []
+
+
 def test_only_what_stands_in_the_entries_told_is_listed() -> None:
     assert told(labels=set()) == ""
     assert "GRAMMAR_VERSION" not in told(labels={"1", "2"})

@@ -39,7 +39,7 @@ RULES = {
     "open questions": "open questions",
     "next actions": "**next_action:**",
     "most important first": "most important first",
-    "what was rejected and why": "what was tried or proposed and ruled out, why",
+    "what was rejected and why": "what was tried or proposed and ruled out, every reason that was given",
     "not retried": "so that it isn't retried",
     "drop pleasantries": "Pleasantries",
     "drop restatements": "restatements",

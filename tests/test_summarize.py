@@ -170,7 +170,7 @@ def test_later_windows_are_told_what_was_recorded_and_can_end_it() -> None:
     def closing(prompt: str) -> str:
         said = update(prompt)
         loops = re.findall(r"^- (L\d+) water bed", prompt, re.MULTILINE)
-        label = spoken(prompt)[0][0]
+        label = spoken(prompt, "AGENT")[0][0]
         said["close"] = [{"id": loop, "evidence": [label]} for loop in loops]
         said["add"]["open_loops"] = [
             {"text": f"water bed {chr(96 + len(model.requests))}", "owner": "agent", "evidence": [label]}
@@ -435,7 +435,7 @@ def test_a_standing_item_can_be_restated() -> None:
         told = re.search(r"^- (P\d+) (?:created|read) /srv/green/plans/plan_001.md", prompt, re.MULTILINE)
         text = "restated" if told else "the first plan"
         said["add"]["artifacts"] = [{"path": path, "state": "created" if not told else "read", "text": text,
-                                     "evidence": [spoken(prompt)[0][0]]}]  # fmt: skip
+                                     "evidence": [spoken(prompt, "AGENT")[0][0]]}]  # fmt: skip
         said["supersede"] = [{"id": told[1], "by": "artifacts[0]", "evidence": ["3"]}] if told else []
         return json.dumps(said)
 
