@@ -31,7 +31,7 @@ from compactor.verify import CHECKED_FIELDS, failed, refs_of, stands
 
 FEW_WORDS = 4
 """A permission of fewer words is looked for only where it is cited."""
-MOST_CITED = 4
+MOST_CITED = 3
 """Refs that an item keeps, unless its names take more."""
 MOST_ADDED = 4
 """Refs that code adds to an item at most."""

@@ -19,7 +19,7 @@ LEAST_WEIGHT = 0.9
 """What an identifier weighs that the agent wrote once, long ago; what only a tool showed weighs less."""
 SAID_LIMIT = 300
 """Characters of a statement in the list; it stands whole in the transcript."""
-NAMES = 80
+NAMES = 60
 """How many names and values are listed at most."""
 
 

@@ -15,8 +15,9 @@ from typing import Any
 from compactor.render import HEADINGS, letters_of, line_of
 from compactor.snapshot import TYPES, Item, Snapshot
 
-SHARE = 0.75
-"""What of the block's budget the model may fill; the rest is for what code adds."""
+SHARE, FRAME = 0.75, 190
+"""What of the block's budget the model may fill, with the tokens of headings and the like; the rest is for what code
+adds."""
 FOLLOWING = 12
 """Of the messages that follow, so many are named."""
 WORDS_PER_TOKEN = 0.42
@@ -115,7 +116,7 @@ def _told_end(place: Place) -> str:
 
 def _instruction(wish: Wish, limit: int, place: Place, *, merge: bool) -> str:
     template = Template(wish.instruction or _file("instruction"))
-    count = max(int(limit * SHARE * WORDS_PER_TOKEN), 150)
+    count = max(int((limit * SHARE - FRAME) * WORDS_PER_TOKEN), 150)
     size = f"What you write may take about {count} words in all{CJK}; fewer where there is less to say."
     if place.count > 1:
         share = max(count // place.count, 120)
