@@ -32,6 +32,7 @@ ACTIONS: dict[str, Action] = {
 
 ASKS: dict[str, frozenset[str]] = {
     "claude-code": frozenset(("AskUserQuestion",)),
+    "codex": frozenset(("request_user_input",)),
     "messages": frozenset(name for name, does in ACTIONS.items() if does == "ask"),
 }
 """The tools whose results carry the user's voice, by who wrote the record: elsewhere the name is anybody's."""

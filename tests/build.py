@@ -15,8 +15,8 @@ REFUSED = (
     "new_string was NOT written to the file)."
 )
 REASON = " To tell you how to proceed, the user said:\n"
-Form = Literal["openai", "anthropic", "claude-code"]
-FORMS: tuple[Form, ...] = ("openai", "anthropic", "claude-code")
+Form = Literal["openai", "anthropic", "claude-code", "codex"]
+FORMS: tuple[Form, ...] = ("openai", "anthropic", "claude-code", "codex")
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,37 @@ def _claude_code(steps: list[Step]) -> Iterator[dict[str, Any]]:
             last = uuid
 
 
-_RECORDS = {"openai": _openai, "anthropic": _anthropic, "claude-code": _claude_code}
+def _codex(steps: list[Step]) -> Iterator[dict[str, Any]]:
+    """A rollout: its header, the client's context, then one item a line."""
+    yield _rolled("session_meta", {"id": "s", "cwd": "/srv", "cli_version": "0.150.0"})
+    told = "<environment_context>\n  <cwd>/srv</cwd>\n</environment_context>"
+    for step in (*(s for s in steps if s.role == "system"), Step("user", told)):
+        yield _rolled("response_item", _item(step))
+    yield _rolled("turn_context", {"cwd": "/srv", "model": "gpt-5.2-codex"})
+    for step in (step for step in steps if step.role != "system"):
+        if step.text or not step.calls:
+            yield _rolled("response_item", _item(step))
+        for made in step.calls:
+            given, name = json.dumps(made.arguments), made.name.replace("AskUserQuestion", "request_user_input")
+            call = {"type": "function_call", "name": name, "arguments": given, "call_id": made.id}
+            yield _rolled("response_item", call)
+    yield _rolled("event_msg", {"type": "task_complete"})
+
+
+def _item(step: Step) -> dict[str, Any]:
+    if step.role == "tool":
+        code = f"Process exited with code 1\nOutput:\n{step.text}" if step.failed else step.text
+        return {"type": "function_call_output", "call_id": step.call_id, "output": code}
+    role = "developer" if step.role == "system" else step.role
+    kind = "output_text" if role == "assistant" else "input_text"
+    return {"type": "message", "role": role, "content": [{"type": kind, "text": step.text}]}
+
+
+def _rolled(kind: str, payload: dict[str, Any]) -> dict[str, Any]:
+    return {"timestamp": "2026-01-01T00:00:00Z", "type": kind, "payload": payload}
+
+
+_RECORDS = {"openai": _openai, "anthropic": _anthropic, "claude-code": _claude_code, "codex": _codex}
 
 
 # Entries without any format

@@ -299,7 +299,8 @@ def test_lost_constraints_01_what_was_forbidden_survives_word_for_word(form: For
     talk = padded(Talk().user("Clean up the inbox list. Never delete anything without asking me first."), 60)
     talk.agent("It is clean.").user("And reports must be in Markdown.").agent("Yes.")
     done = outcome(then(talk), form)
-    assert '"Clean up the inbox list. Never delete anything without asking me first." [1]' in done.block
+    line = where(then(talk).source(form), "Clean up").partition(":")[2]
+    assert f'"Clean up the inbox list. Never delete anything without asking me first." [{line}]' in done.block
     assert '"And reports must be in Markdown."' in done.block
 
 

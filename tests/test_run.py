@@ -20,6 +20,7 @@ from command import Done, compact, environment, names, one_line, process
 from talks import CWD, SESSION, Call, Round, Session, Turn, anthropic, garden, jsonl, openai, stored
 
 from compactor import pipeline
+from compactor.formats import FORMATS
 from compactor.transcript import ACKNOWLEDGEMENT, BLOCK_START
 
 TURNS = garden(8)
@@ -917,11 +918,7 @@ def test_verify_is_1_on_a_tampered_summary(field: str, change: dict[str, Any], c
 
 
 def test_formats_are_listed() -> None:
-    assert [line.split()[0] for line in ok("formats").out.decode().splitlines()] == [
-        "claude-code",
-        "anthropic",
-        "openai",
-    ]
+    assert [line.split()[0] for line in ok("formats").out.decode().splitlines()] == list(FORMATS)
 
 
 @pytest.mark.parametrize("command", [[], ["run"], ["show"], ["schema"], ["verify"], ["formats"]])
