@@ -75,7 +75,9 @@ class Ground:
         if not all(stands(name, cited) for name in missing):
             return item  # whoever mends it needs all that it cites
         approved = item.approved_by.ref if isinstance(item, Decision) and item.approved_by else ""
-        bearing = (getattr(item, "proof", ""), approved)
+        calls = item.evidence if isinstance(item, Artifact) else ()
+        changed = [ref for ref in calls if any(part.kind == "call" for part in self.evidence.parts(ref))]
+        bearing = (getattr(item, "proof", ""), approved, *changed)
         kept = [ref for ref in item.evidence if ref in bearing or ref == item.evidence[0]]
         while missing := {name for name in missing if not stands(name, self.evidence.text(kept))}:
             counts = {ref: sum(stands(name, self.evidence.text((ref,))) for name in missing) for ref in item.evidence}

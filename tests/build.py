@@ -1,10 +1,12 @@
 """Small conversations, written in a few words and stored as any of the formats."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Literal
+
+from talks import Turn
 
 from compactor import formats
 from compactor.ledger import Ledger, extract
@@ -15,8 +17,8 @@ REFUSED = (
     "new_string was NOT written to the file)."
 )
 REASON = " To tell you how to proceed, the user said:\n"
-Form = Literal["openai", "anthropic", "claude-code", "codex"]
-FORMS: tuple[Form, ...] = ("openai", "anthropic", "claude-code", "codex")
+Form = Literal["openai", "anthropic", "claude-code", "codex", "pi"]
+FORMS: tuple[Form, ...] = ("openai", "anthropic", "claude-code", "codex", "pi")
 
 
 @dataclass(frozen=True)
@@ -95,8 +97,22 @@ class Talk:
         """A command that the user doesn't let the agent run; not in OpenAI lists, which record no such thing."""
         return self.tool("Bash", REFUSED + (REASON + reason if reason else ""), True, command=command)
 
+    def told(self, turns: Iterable[Turn]) -> "Talk":
+        """What happens in some turns."""
+        for turn in turns:
+            self.user(turn.asks)
+            for round in turn.rounds:
+                self.agent(round.says, *(Call(c.id, c.name, c.arguments) for c in round.calls))
+                for made in round.calls:
+                    self.result(made.id, made.result, made.failed)
+            self.agent(turn.closes)
+        return self
+
+    def raw(self, form: Form = "claude-code") -> bytes:
+        return b"".join(line(record) for record in _RECORDS[form](self.steps))
+
     def source(self, form: Form = "claude-code") -> Source:
-        return formats.read(b"".join(line(record) for record in _RECORDS[form](self.steps)), "talk", form)
+        return formats.read(self.raw(form), "talk", form)
 
     def transcript(self, form: Form = "claude-code") -> Transcript:
         return self.source(form).transcripts[0]
@@ -207,7 +223,25 @@ def _rolled(kind: str, payload: dict[str, Any]) -> dict[str, Any]:
     return {"timestamp": "2026-01-01T00:00:00Z", "type": kind, "payload": payload}
 
 
-_RECORDS = {"openai": _openai, "anthropic": _anthropic, "claude-code": _claude_code, "codex": _codex}
+def _pi(steps: list[Step]) -> Iterator[dict[str, Any]]:
+    """A session of version 3; it keeps no system prompt."""
+    yield {"type": "session", "version": 3, "id": "s", "timestamp": "2026-01-01T00:00:00Z", "cwd": "/srv"}
+    names = {call.id: call.name for step in steps for call in step.calls}
+    last = None
+    for number, step in enumerate(step for step in steps if step.role != "system"):
+        text = [{"type": "text", "text": step.text}] if step.text or not step.calls else []
+        message: dict[str, Any] = {"role": step.role, "content": text}
+        if step.role == "tool":
+            message |= {"role": "toolResult", "toolCallId": step.call_id, "toolName": names.get(step.call_id, ""),
+                        "isError": step.failed}  # fmt: skip
+        elif step.role == "assistant":
+            made = [{"type": "toolCall", "id": c.id, "name": c.name, "arguments": c.arguments} for c in step.calls]
+            message |= {"content": [*text, *made], "model": "big-1", "usage": {"input": 9, "totalTokens": 12}}
+        yield {"type": "message", "id": f"{number:08x}", "parentId": last, "timestamp": "t", "message": message}
+        last = f"{number:08x}"
+
+
+_RECORDS = {"openai": _openai, "anthropic": _anthropic, "claude-code": _claude_code, "codex": _codex, "pi": _pi}
 
 
 # Entries without any format

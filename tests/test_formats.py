@@ -236,7 +236,6 @@ def test_plain_text_is_read_as_openai_and_the_guess_is_told() -> None:
 @pytest.mark.parametrize(
     "record",
     [
-        {"type": "session", "version": 3, "id": "x", "timestamp": "t", "cwd": "/srv"},
         {"sessionId": "s", "projectHash": "h", "startTime": "t", "messages": [{"type": "user", "content": "x"}]},
         {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "x"}]},
         {"role": "user", "parts": [{"text": "x"}]},

@@ -205,6 +205,14 @@ def test_an_item_keeps_a_handful_of_refs_that_bear_its_names() -> None:
     assert checks("open_loops", mended) == set()
 
 
+def test_a_file_keeps_the_call_that_changed_it() -> None:
+    words = ("Done.", "Port the parser", "LALR-2", "I found that")
+    everywhere = (*map(at, words), where(SOURCE, "make docs", "call"))
+    file = Artifact(text="the docs", path="docs/index.md", state="created", evidence=everywhere)
+    mended = ground().item(file)
+    assert where(SOURCE, "make docs", "call") in mended.evidence
+
+
 def test_an_item_with_a_name_that_stands_nowhere_keeps_all_that_it_cites() -> None:
     words = ("Done.", "Port the parser", "LALR-2", "I found that", "12 passed", "wrote docs", "You may commit")
     everywhere = tuple(dict.fromkeys(map(at, words)))

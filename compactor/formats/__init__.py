@@ -6,13 +6,13 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from compactor.errors import InputError
-from compactor.formats import anthropic, claude_code, codex, openai, sample
+from compactor.formats import anthropic, claude_code, codex, openai, pi, sample
 from compactor.formats.base import Embedded, Format
 from compactor.transcript import Source
 
 __all__ = ["FORMATS", "Embedded", "Format", "detect", "formats", "read"]
 
-_BUILT_IN: tuple[Format, ...] = (claude_code.FORMAT, codex.FORMAT, anthropic.FORMAT, openai.FORMAT)
+_BUILT_IN: tuple[Format, ...] = (claude_code.FORMAT, codex.FORMAT, pi.FORMAT, anthropic.FORMAT, openai.FORMAT)
 FORMATS: dict[str, Format] = {form.name: form for form in _BUILT_IN}
 """The built-in formats, by the name that `--format` takes."""
 

@@ -5,6 +5,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from compactor.formats import lines
 from compactor.formats.base import Embedded
 from compactor.transcript import Entry, Note, Source, Transcript
 
@@ -28,7 +29,7 @@ def embed(source: Source, transcript: Transcript, cut: int, block: str, role: st
         _boundary(envelope, boundary, last, transcript.usage),
         _summary(envelope, boundary, summary, block, role, last),
     ]
-    chunks = [_dump(record) + end for record in head]
+    chunks = [lines.dump(record) + end for record in head]
     for entry in tail:
         raw = edits.apply(entry)
         # the last line is ended too: the client appends to the file as it is
@@ -59,13 +60,6 @@ def _load(raw: bytes) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
-
-
-def _dump(value: Mapping[str, Any]) -> bytes:
-    try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
-    except UnicodeEncodeError:  # lone surrogates have no UTF-8
-        return json.dumps(value, separators=(",", ":")).encode()
 
 
 # The new records
@@ -159,8 +153,8 @@ class _Edits:
         done = [what for what, changed in self._change(value, parent) if changed]
         for what in done:
             self.changed.setdefault(what, entry.line)
-        ending = entry.raw[len(entry.raw.rstrip(b"\r\n")) :]
-        return _dump(value) + ending if done else entry.raw
+        ending = lines.ending(entry.raw)
+        return lines.dump(value) + ending if done else entry.raw
 
     def notes(self) -> tuple[Note, ...]:
         return tuple(Note(line, what) for what, line in self.changed.items())

@@ -6,7 +6,6 @@ hold the items bare. What the model is sent are the `response_item`s (openai/cod
 it (`codex-rs/core/src/session/rollout_reconstruction.rs`): that is how a block is written.
 """
 
-import json
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -109,7 +108,8 @@ class _Reading:
     def _watch(self, kind: str, item: Value, index: int) -> None:
         if kind == "session_meta" and not self.meta:
             self.meta = item
-            self.live.append(index)
+            if not self.live and self.compacted < 0:
+                self.live.append(index)
         elif kind == "turn_context":
             self.model = string(item.get("model")) or self.model
         elif kind == "compacted":
@@ -229,13 +229,6 @@ def _load(entry: Entry) -> dict[str, Any]:
     return dict(next(lines.records(entry.raw)).value) if not entry.damage else {}
 
 
-def _dump(value: Value) -> bytes:
-    try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
-    except UnicodeEncodeError:  # lone surrogates have no UTF-8
-        return json.dumps(value, separators=(",", ":")).encode()
-
-
 def _comparable(entry: Entry) -> Any:
     value = _load(entry)
     _changed(value, 0, "")
@@ -304,7 +297,7 @@ class _Writing:
             self.ordinal += 1
         for what in done:
             self.notes.setdefault(what, entry.line)
-        return _dump(value) + raw[len(raw.rstrip(b"\r\n")) :] if done else raw
+        return lines.dump(value) + lines.ending(raw) if done else raw
 
     def _message(self, block: str, role: str) -> dict[str, Any]:
         name = f"msg_{uuid.uuid5(_NAMESPACE, f'{self.source.sha256}:{self.cut}')}"
@@ -314,7 +307,7 @@ class _Writing:
         if self.ordinal is not None:
             record = {"timestamp": record["timestamp"], "ordinal": self.ordinal, **record}
             self.ordinal += 1
-        return _dump(record)
+        return lines.dump(record)
 
     def _head(self, block: str, role: str, fixed: Sequence[Entry], tail: Sequence[Entry]) -> Iterator[dict[str, Any]]:
         """The compaction, and what the client needs anew behind it."""

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,6 +67,19 @@ def loads(chunk: bytes) -> dict[str, Any] | None:
     except orjson.JSONDecodeError:
         return None
     return value if isinstance(value, dict) else None
+
+
+def dump(value: Mapping[str, Any]) -> bytes:
+    """An object as most clients write it: compact, not escaped."""
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:  # lone surrogates have no UTF-8
+        return json.dumps(value, separators=(",", ":")).encode()
+
+
+def ending(raw: bytes) -> bytes:
+    """The line end of a record, empty where it has none."""
+    return raw[len(raw.rstrip(b"\r\n")) :]
 
 
 def parse(text: str) -> Any:

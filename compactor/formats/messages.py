@@ -292,7 +292,7 @@ def _without(entry: Entry, dialect: Dialect, ids: frozenset[str]) -> bytes:
     message = dialect.without(record.value, ids)
     if message is None:
         return b""
-    end = entry.raw[len(entry.raw.rstrip(b"\r\n")) :]
+    end = lines.ending(entry.raw)
     return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode() + end
 
 
