@@ -2,13 +2,13 @@
 
 from compactor.formats import blocks, dialects
 from compactor.formats.blocks import string
-from compactor.formats.messages import Message, MessageList
+from compactor.formats.messages import Message, MessageList, Plain
 from compactor.formats.pairs import Calls
 from compactor.formats.voice import prompt
 from compactor.transcript import Part
 
 
-class Anthropic:
+class Anthropic(Plain):
     """The messages of the Messages API."""
 
     def parts(self, message: Message, calls: Calls, before: str) -> tuple[Part, ...]:
@@ -25,5 +25,5 @@ def _answers(block: object, calls: frozenset[str]) -> bool:
 
 FORMAT = MessageList(
     "anthropic", "Anthropic messages, as lines, rows, array or object", "user", Anthropic(),
-    dialects.is_anthropic, lambda raw, records: "",
+    dialects.is_anthropic,
 )  # fmt: skip

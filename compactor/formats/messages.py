@@ -19,18 +19,52 @@ from compactor.formats.blocks import string
 from compactor.transcript import ACKNOWLEDGEMENT, BLOCK_START, Entry, Note, Part, Source, Transcript, is_block
 
 Message = Mapping[str, Any]
-ROW_KEYS = (b"messages", b"traj")
+ROW_KEYS = (b"messages", b"traj", b"conversations")
 SYSTEM_ROLES = ("system", "developer")
 
 
 class Dialect(Protocol):
     """What the messages of a list look like."""
 
+    def role(self, message: Message) -> str:
+        """The role, as OpenAI names it; empty where it is no message."""
+
     def parts(self, message: Message, calls: pairs.Calls, before: str) -> tuple[Part, ...]:
         """What the model sees in a message; `before` is the text of the assistant message just before it."""
 
     def without(self, message: Message, orphans: frozenset[str]) -> Message | None:
         """The message without the results that answer those calls; None when nothing else is in it."""
+
+    def said(self, text: str, role: str, like: Message, after: Message) -> Message:
+        """A message of that role that says just this.
+
+        `like` is one of the list, of that role where there is any; `after` the last one that it takes the place of.
+        """
+
+    def leads(self, message: Message) -> bool:
+        """Whether a message must stay with the one that follows."""
+
+    def placed(self, message: dict[str, Any], place: int) -> str:
+        """Change what a kept message says of its own place in the list (from 0), and say what; empty where nothing."""
+
+
+class Plain:
+    """What most dialects have in common."""
+
+    def role(self, message: Message) -> str:
+        return string(message.get("role"))
+
+    def without(self, message: Message, orphans: frozenset[str]) -> Message | None:
+        return None
+
+    def said(self, text: str, role: str, like: Message, after: Message) -> Message:
+        return {"role": role, "content": text}
+
+    def leads(self, message: Message) -> bool:
+        return False
+
+    def placed(self, message: dict[str, Any], place: int) -> str:
+        return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +88,21 @@ class MessageList:
     block_role: str
     dialect: Dialect
     takes: Callable[[bytes, list[Any]], bool]
-    guess: Callable[[bytes, list[Any]], str]
+    guess: Callable[[bytes, list[Any]], str] = lambda raw, records: ""
     """What has to be assumed to read these bytes in this dialect; empty when nothing."""
+    keys: tuple[bytes, ...] = ROW_KEYS
+    """Under which keys an object holds a list of messages."""
+    numbered: bool = False
+    """Whether messages tell their own place in the list."""
 
     def sniff(self, raw: bytes, records: list[Any]) -> bool:
         return self.takes(raw, records)
 
     def read(self, raw: bytes, name: str) -> Source:
         first = sample.first_values(raw)
-        found = tuple(_transcript(raw, pieces, begin, self.dialect) for begin, pieces in _conversations(raw, first))
+        found = tuple(
+            _transcript(raw, pieces, begin, self.dialect) for begin, pieces in _conversations(raw, first, self)
+        )
         if not any(entry.role for transcript in found for entry in transcript.entries):
             message = f"{name}: holds no chat messages; each must be an object with a role"
             raise InputError(message)
@@ -75,31 +115,54 @@ class MessageList:
         kept, repaired, notes = _repaired(_tail(transcript, cut), self.dialect)
         gone = frozenset(entry.index for entry, raw in kept if not raw)
         fixed = [transcript.entries[index] for index in transcript.live[: transcript.fixed]]
-        added = [{"role": role or self.block_role, "content": block}]
+        added = [self._said(transcript, cut, block, role or self.block_role)]
         opens = next((entry.role for entry, raw in kept if entry.role and raw), "")
         if opens == "user" and (role or self.block_role) == "user":
-            added.append({"role": "assistant", "content": ACKNOWLEDGEMENT})
+            added.append(self._said(transcript, cut, ACKNOWLEDGEMENT, "assistant"))
         written: list[tuple[Entry | None, bytes]] = [(entry, entry.raw) for entry in fixed]
         written += [(None, orjson.dumps(message)) for message in added]
         written += [(entry, raw) for entry, raw in kept if raw]
+        written = self._placed(written, notes) if self.numbered else written
         return Embedded(_join(source, transcript, written), tuple(notes), repaired, gone, len(added) > 1)
 
+    def _said(self, transcript: Transcript, cut: int, text: str, role: str) -> Message:
+        found = [transcript.entries[index] for index in transcript.live if transcript.entries[index].role]
+        head = [transcript.entries[index] for index in transcript.live[:cut] if transcript.entries[index].role]
+        last = (head or found)[-1:]
+        near = [entry for entry in (*reversed(head), *found) if entry.role == role][:1] or last
+        like, after = (next((lines.loads(entry.raw) or {} for entry in one), {}) for one in (near, last))
+        return self.dialect.said(text, role, like, after)
+
+    def _placed(self, written: list[tuple[Entry | None, bytes]], notes: list[Note]) -> list[tuple[Entry | None, bytes]]:
+        """The messages with what they say of their own place made true; the first change of a kind is noted."""
+        placed = []
+        for place, (entry, raw) in enumerate(written):
+            value = lines.loads(raw) if entry is None or entry.role else None
+            what = self.dialect.placed(value, place) if value else ""
+            if what and entry and not any(note.text == what for note in notes):
+                notes.append(Note(entry.line, what))
+            placed.append((entry, lines.dump(value) + lines.ending(raw) if what and value else raw))
+        return placed
+
     def same(self, before: Entry, after: Entry) -> bool:
-        return before.raw.rstrip(b"\r\n") == after.raw.rstrip(b"\r\n")
+        if before.raw.rstrip(b"\r\n") == after.raw.rstrip(b"\r\n"):
+            return True
+        one, other = (lines.loads(entry.raw) for entry in (before, after)) if self.numbered else (None, None)
+        return bool(one and other and self.dialect.placed(one, 0) and self.dialect.placed(other, 0) and one == other)
 
 
 # Reading
 
 
-def _conversations(raw: bytes, first: list[Any]) -> Iterator[tuple[int, Iterator[Piece]]]:
+def _conversations(raw: bytes, first: list[Any], form: MessageList) -> Iterator[tuple[int, Iterator[Piece]]]:
     """Where each conversation begins, and where its messages are stored."""
     at = sample.start(raw)
     in_array, place = raw[at : at + 1] == b"[", _Place(raw)
-    if holds_rows(first):
+    if holds_rows(first, form):
         rows = spans.elements(raw, at, len(raw)) if in_array else _row_spans(raw)
         for begin, end in rows:
             stop = end if end >= 0 else len(raw)
-            array = spans.array_in(raw, spans.gap_end(raw, begin, stop), stop, ROW_KEYS)
+            array = spans.array_in(raw, spans.gap_end(raw, begin, stop), stop, form.keys)
             if array >= 0:
                 yield array + 1, _elements(raw, array, stop, place)
     elif in_array:
@@ -108,17 +171,17 @@ def _conversations(raw: bytes, first: list[Any]) -> Iterator[tuple[int, Iterator
         yield lines.begin(raw), _by_line(raw)
 
 
-def holds_rows(values: Iterable[Any]) -> bool:
+def holds_rows(values: Iterable[Any], form: MessageList) -> bool:
     """Whether some values are rows, not messages: the first that is either decides."""
     for value in values:
-        if is_row(value) or (isinstance(value, dict) and isinstance(value.get("role"), str)):
-            return is_row(value)
+        if is_row(value, form.keys) or (isinstance(value, dict) and form.dialect.role(value)):
+            return is_row(value, form.keys)
     return False
 
 
-def is_row(value: Any) -> bool:
+def is_row(value: Any, keys: tuple[bytes, ...] = ROW_KEYS) -> bool:
     """Whether a value is an object that holds a conversation."""
-    return isinstance(value, dict) and any(isinstance(value.get(key.decode()), list) for key in ROW_KEYS)
+    return isinstance(value, dict) and any(isinstance(value.get(key.decode()), list) for key in keys)
 
 
 def _row_spans(raw: bytes) -> Iterator[tuple[int, int]]:
@@ -178,9 +241,14 @@ def _by_line(raw: bytes) -> Iterator[Piece]:
 
 def _transcript(raw: bytes, pieces: Iterable[Piece], begin: int, dialect: Dialect) -> Transcript:
     entries: list[Entry] = []
-    calls, end, before = pairs.Calls(), begin, ""
+    calls, end, before, unit = pairs.Calls(), begin, "", ""
     for piece in pieces:
         entry = _entry(raw, piece, len(entries), raw[end : piece.start], dialect, calls, before)
+        leads = bool(entry.role) and dialect.leads(piece.value)
+        unit = unit or (f"unit {entry.index}" if leads else "")
+        if unit and entry.role:
+            entry = replace(entry, message=unit)
+            unit = unit if leads else ""
         before = entry.text if entry.role == "assistant" else before if not entry.role else ""
         entries.append(entry)
         end = piece.end
@@ -191,7 +259,7 @@ def _entry(
     raw: bytes, piece: Piece, index: int, lead: bytes, dialect: Dialect, calls: pairs.Calls, before: str
 ) -> Entry:
     value, stored = piece.value, raw[piece.start : piece.end]
-    role = string(value.get("role"))
+    role = dialect.role(value)
     if role:
         parts = dialect.parts(value, calls, before)
     elif isinstance(value.get("system"), str) and not piece.damage:

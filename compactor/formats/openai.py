@@ -7,13 +7,13 @@ import orjson
 
 from compactor.formats import dialects
 from compactor.formats.blocks import MEDIA, compact, is_media, leaves, media, result_text, string
-from compactor.formats.messages import SYSTEM_ROLES, Message, MessageList
+from compactor.formats.messages import SYSTEM_ROLES, Message, MessageList, Plain
 from compactor.formats.pairs import Calls
 from compactor.formats.voice import Beside, Heard, answered, observation, prompt
 from compactor.transcript import Part, Speaker
 
 
-class OpenAI:
+class OpenAI(Plain):
     """The messages of the Chat Completions API."""
 
     def parts(self, message: Message, calls: Calls, before: str) -> tuple[Part, ...]:
@@ -21,9 +21,6 @@ class OpenAI:
         if role in ("tool", "function"):
             return tuple(_result(message, calls))
         return (*_reasoning(message), *_content(message.get("content"), role, before), *_calls(message, calls))
-
-    def without(self, message: Message, orphans: frozenset[str]) -> Message | None:
-        return None
 
 
 def _content(content: Any, role: str, before: str) -> Iterator[Part]:

@@ -35,6 +35,10 @@ class Calls:
         self._open.pop(call_id, None)
         return call_id
 
+    def answered(self, call_id: str) -> bool:
+        """Whether a call is known and has its result."""
+        return call_id in self._known and call_id not in self._open
+
     def of(self, call_id: str) -> tuple[str, Mapping[str, Any]]:
         """The name and the arguments of a call; empty where it isn't known."""
         return self._known.get(call_id, ("", {}))
