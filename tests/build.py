@@ -1,7 +1,7 @@
 """Small conversations, written in a few words and stored as any of the formats."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Literal
@@ -17,8 +17,16 @@ REFUSED = (
     "new_string was NOT written to the file)."
 )
 REASON = " To tell you how to proceed, the user said:\n"
-Form = Literal["openai", "anthropic", "claude-code", "codex", "pi"]
+Form = Literal[
+    "openai", "anthropic", "claude-code", "codex", "pi", "gemini", "gemini-json", "opencode", "responses", "langchain",
+    "vercel", "otel", "swe-agent", "atif", "sharegpt",
+]  # fmt: skip
 FORMS: tuple[Form, ...] = ("openai", "anthropic", "claude-code", "codex", "pi")
+"""The forms in which a conversation keeps all that is told of it."""
+LISTED: tuple[Form, ...] = (
+    "gemini", "gemini-json", "opencode", "responses", "langchain", "vercel", "otel", "swe-agent", "atif", "sharegpt",
+)  # fmt: skip
+"""Further forms; some know no failures, some no ids."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +117,8 @@ class Talk:
         return self
 
     def raw(self, form: Form = "claude-code") -> bytes:
+        if form in _WHOLE:
+            return json.dumps(_WHOLE[form](list(_RECORDS[form](self.steps))), indent=1).encode()
         return b"".join(line(record) for record in _RECORDS[form](self.steps))
 
     def source(self, form: Form = "claude-code") -> Source:
@@ -241,7 +251,154 @@ def _pi(steps: list[Step]) -> Iterator[dict[str, Any]]:
         last = f"{number:08x}"
 
 
-_RECORDS = {"openai": _openai, "anthropic": _anthropic, "claude-code": _claude_code, "codex": _codex, "pi": _pi}
+def _rounds(steps: list[Step]) -> Iterator[tuple[Step, list[Step]]]:
+    """Each step with the results of the calls that it makes; results stand nowhere else."""
+    results = {step.call_id: step for step in steps if step.role == "tool"}
+    for step in steps:
+        if step.role != "tool":
+            yield step, [results[call.id] for call in step.calls if call.id in results]
+
+
+def _gemini_messages(steps: list[Step]) -> Iterator[dict[str, Any]]:
+    for number, (step, results) in enumerate(_rounds(steps)):
+        if step.role == "system":
+            continue
+        told = {result.call_id: result for result in results}
+        message: dict[str, Any] = {"id": f"m{number}", "timestamp": "2026-01-01T00:00:00Z", "content": step.text,
+                                   "type": "gemini" if step.role == "assistant" else "user"}  # fmt: skip
+        if step.calls:
+            message["toolCalls"] = [_gemini_call(call, told.get(call.id)) for call in step.calls]
+        yield message
+
+
+def _gemini_call(call: Call, result: Step | None) -> dict[str, Any]:
+    made: dict[str, Any] = {"id": call.id, "name": call.name, "args": call.arguments, "status": "success"}
+    if result:
+        response = {"error" if result.failed else "output": result.text}
+        told = {"id": call.id, "name": call.name, "response": response}
+        made |= {"status": "error" if result.failed else "success", "result": [{"functionResponse": told}]}
+    return made
+
+
+def _gemini(steps: list[Step]) -> Iterator[dict[str, Any]]:
+    yield {"sessionId": "s", "projectHash": "h", "startTime": "t", "lastUpdated": "t"}
+    yield from _gemini_messages(steps)
+
+
+def _opencode(steps: list[Step]) -> Iterator[dict[str, Any]]:
+    for number, (step, results) in enumerate(_rounds(steps)):
+        if step.role == "system":
+            continue
+        told = {result.call_id: result for result in results}
+        name = f"msg_{number:012x}"
+        parts: list[dict[str, Any]] = [{"type": "text", "text": step.text, "id": f"prt_{number}"}] if step.text else []
+        for made in step.calls:
+            result = told.get(made.id)
+            state: dict[str, Any] = {"status": "running", "input": made.arguments}
+            if result:
+                failed = {"status": "error", "error": result.text}
+                state |= failed if result.failed else {"status": "completed", "output": result.text}
+            parts.append({"type": "tool", "tool": made.name, "callID": made.id, "state": state})
+        yield {
+            "info": {"role": step.role, "id": name, "sessionID": "ses_1", "time": {"created": number}},
+            "parts": parts,
+        }
+
+
+def _responses(steps: list[Step]) -> Iterator[dict[str, Any]]:
+    for step in steps:
+        if step.text or not step.calls:
+            yield _item(step)
+        for made in step.calls:
+            yield {"type": "reasoning", "id": f"rs_{made.id}", "summary": [], "encrypted_content": "c2VjcmV0"}
+            given = json.dumps(made.arguments)
+            yield {"type": "function_call", "name": made.name, "arguments": given, "call_id": made.id}
+
+
+def _langchain(steps: list[Step]) -> Iterator[dict[str, Any]]:
+    kinds = {"user": "human", "assistant": "ai"}
+    for step in steps:
+        kind = kinds.get(step.role, step.role)
+        data: dict[str, Any] = {"content": step.text, "type": kind}
+        if step.role == "tool":
+            data |= {"tool_call_id": step.call_id, "status": "error" if step.failed else "success"}
+        if step.calls:
+            data["tool_calls"] = [
+                {"name": c.name, "args": c.arguments, "id": c.id, "type": "tool_call"} for c in step.calls
+            ]
+        yield {"type": kind, "data": data}
+
+
+def _vercel(steps: list[Step]) -> Iterator[dict[str, Any]]:
+    for number, (step, results) in enumerate(_rounds(steps)):
+        told = {result.call_id: result for result in results}
+        parts: list[dict[str, Any]] = [{"type": "text", "text": step.text}] if step.text or not step.calls else []
+        for made in step.calls:
+            part: dict[str, Any] = {"type": f"tool-{made.name}", "toolCallId": made.id, "input": made.arguments,
+                                    "state": "input-available"}  # fmt: skip
+            if result := told.get(made.id):
+                failed = {"state": "output-error", "errorText": result.text}
+                part |= failed if result.failed else {"state": "output-available", "output": result.text}
+            parts.append(part)
+        yield {"id": f"m{number}", "role": step.role, "parts": parts}
+
+
+def _otel(steps: list[Step]) -> Iterator[dict[str, Any]]:
+    for step in steps:
+        if step.role == "tool":
+            parts: list[dict[str, Any]] = [{"type": "tool_call_response", "id": step.call_id, "response": step.text}]
+        else:
+            parts = [{"type": "text", "content": step.text}] if step.text or not step.calls else []
+            parts += [{"type": "tool_call", "id": c.id, "name": c.name, "arguments": c.arguments} for c in step.calls]
+        yield {"role": step.role, "parts": parts}
+
+
+def _swe_agent(steps: list[Step]) -> Iterator[dict[str, Any]]:
+    for message in _openai(steps):
+        if message["role"] == "tool":
+            message = {**message, "tool_call_ids": [message.pop("tool_call_id")], "message_type": "observation"}
+        yield {**message, "agent": "main"}
+
+
+def _atif(steps: list[Step]) -> Iterator[dict[str, Any]]:
+    sources = {"assistant": "agent"}
+    for number, (step, results) in enumerate(_rounds(steps), 1):
+        made: dict[str, Any] = {"step_id": number, "source": sources.get(step.role, step.role), "message": step.text}
+        if step.calls:
+            made["tool_calls"] = [
+                {"tool_call_id": c.id, "function_name": c.name, "arguments": c.arguments} for c in step.calls
+            ]
+        if results:
+            made["observation"] = {"results": [{"source_call_id": r.call_id, "content": r.text} for r in results]}
+        yield made
+
+
+def _sharegpt(steps: list[Step]) -> Iterator[dict[str, Any]]:
+    names = {"user": "human", "assistant": "gpt", "tool": "observation"}
+    turns = list[dict[str, Any]]()
+    for step in steps:
+        if step.text or not step.calls:
+            turns.append({"from": names.get(step.role, step.role), "value": step.text})
+        turns += [
+            {"from": "function_call", "value": json.dumps({"name": c.name, "arguments": c.arguments})}
+            for c in step.calls
+        ]
+    yield {"id": 1, "conversations": turns, "tools": "[]"}
+
+
+_RECORDS = {
+    "openai": _openai, "anthropic": _anthropic, "claude-code": _claude_code, "codex": _codex, "pi": _pi,
+    "gemini": _gemini, "gemini-json": _gemini_messages, "opencode": _opencode, "responses": _responses,
+    "langchain": _langchain, "vercel": _vercel, "otel": _otel, "swe-agent": _swe_agent, "atif": _atif,
+    "sharegpt": _sharegpt,
+}  # fmt: skip
+_WHOLE: dict[str, Callable[[list[dict[str, Any]]], Any]] = {
+    "gemini-json": lambda told: {"sessionId": "s", "projectHash": "h", "messages": told, "kind": "main"},
+    "opencode": lambda told: {"info": {"id": "ses_1"}, "messages": told},
+    "swe-agent": lambda told: {"environment": "main", "history": told, "info": {}},
+    "atif": lambda told: {"schema_version": "ATIF-v1.5", "session_id": "s", "steps": told},
+}
+"""The forms that are one JSON value."""
 
 
 # Entries without any format

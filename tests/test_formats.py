@@ -236,8 +236,6 @@ def test_plain_text_is_read_as_openai_and_the_guess_is_told() -> None:
 @pytest.mark.parametrize(
     "record",
     [
-        {"sessionId": "s", "projectHash": "h", "startTime": "t", "messages": [{"type": "user", "content": "x"}]},
-        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "x"}]},
         {"role": "user", "parts": [{"text": "x"}]},
         {"uuid": "u", "parentUuid": None, "sessionId": "s", "type": "user", "message": {"role": "user", "parts": []}},
         {"nothing": "known"},

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from build import FORMS, Form, Talk
+from build import FORMS, LISTED, Form, Talk
 from command import compact, environment, names
 from generated import FILES, openai_lists
 from hypothesis import HealthCheck, assume, event, given, settings
@@ -113,7 +113,7 @@ def test_lines_lost_doubled_and_out_of_order_are_compacted_all_the_same(
         law_7(made)
 
 
-@given(st.sampled_from(sorted(set(FORMS) - set(FILES))), st.integers(1, 14), KEEP, LIMIT, OPERATIONS)
+@given(st.sampled_from(sorted({*FORMS, *LISTED} - set(FILES))), st.integers(1, 14), KEEP, LIMIT, OPERATIONS)
 @thorough
 def test_the_laws_hold_of_what_clients_write(
     form: Form, turns: int, keep: Keep, limit: int | None, operations: list[tuple[str, int, int]]
@@ -126,7 +126,9 @@ def test_the_laws_hold_of_what_clients_write(
     law_8(made)
     if made.done.changed:
         kept = [made.after.entries[i] for i in made.after.live[made.after.first :]]
-        assert all(formats.FORMATS[form].same(*pair) for pair in zip(made.tail, kept, strict=True))
+        tail = [entry for entry in made.tail if entry.index not in made.outcome.gone]
+        same = formats.FORMATS[form].same
+        assert all(e.index in made.outcome.repaired or same(e, other) for e, other in zip(tail, kept, strict=True))
         law_3(made)
         law_7(made)
         law_10(made)
@@ -271,15 +273,17 @@ WRONG = (
 def test_law_5_a_failure_leaves_everything_as_it_was(
     tmp_path_factory: pytest.TempPathFactory, raw: bytes, wrong: str
 ) -> None:
-    assume(run("openai", raw, Options()).changed)
+    done = run("openai", raw, Options())
+    # the command names the files in the block: where that makes it as large as the head, there is nothing to do
+    assume(done.changed and done.outcomes[0].tokens_after + 150 < done.outcomes[0].plan.sizes.total)
     folder, back = tmp_path_factory.mktemp("law5"), os.getcwd()  # noqa: PTH109
     os.chdir(folder)
     try:
         Path("x.jsonl").write_bytes(raw)
         Path("taken").write_bytes(b"mine")
         stamp = Path("x.jsonl").stat()
-        done = compact("run", "x.jsonl", *wrong.split())
-        assert done.code in (2, 3, 5)
+        told = compact("run", "x.jsonl", *wrong.split())
+        assert told.code in (2, 3, 5)
         assert [name for name in names(folder) if not name.endswith(".orig")] == ["taken", "x.jsonl"]
         assert Path("taken").read_bytes() == b"mine"
         assert Path("x.jsonl").read_bytes() == raw

@@ -6,13 +6,34 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from compactor.errors import InputError
-from compactor.formats import anthropic, claude_code, codex, openai, pi, sample
+from compactor.formats import (
+    anthropic,
+    atif,
+    claude_code,
+    codex,
+    gemini,
+    langchain,
+    openai,
+    opencode,
+    openhands,
+    otel,
+    pi,
+    responses,
+    sample,
+    sharegpt,
+    swe_agent,
+    vercel,
+)  # fmt: skip
 from compactor.formats.base import Embedded, Format
 from compactor.transcript import Source
 
 __all__ = ["FORMATS", "Embedded", "Format", "detect", "formats", "read"]
 
-_BUILT_IN: tuple[Format, ...] = (claude_code.FORMAT, codex.FORMAT, pi.FORMAT, anthropic.FORMAT, openai.FORMAT)
+_BUILT_IN: tuple[Format, ...] = (
+    claude_code.FORMAT, codex.FORMAT, gemini.FORMAT, gemini.LEGACY, pi.FORMAT, opencode.FORMAT, anthropic.FORMAT,
+    openai.FORMAT, responses.FORMAT, langchain.FORMAT, vercel.FORMAT, otel.FORMAT, swe_agent.FORMAT, atif.FORMAT,
+    sharegpt.FORMAT, openhands.FORMAT,
+)  # fmt: skip
 FORMATS: dict[str, Format] = {form.name: form for form in _BUILT_IN}
 """The built-in formats, by the name that `--format` takes."""
 

@@ -61,7 +61,9 @@ def _is_ours(record: Any) -> bool:
 def _is_flat(records: Sequence[Any]) -> bool:
     """Whether it is a rollout of before September 2025, without envelopes."""
     first = records[0] if records and isinstance(records[0], dict) else {}
-    if "type" in first or not (isinstance(first.get("id"), str) and {"instructions", "git"} & set(first)):
+    if not (isinstance(first.get("id"), str) and isinstance(first.get("timestamp"), str)):
+        return False
+    if "type" in first or not {"instructions", "git"} & set(first) or len(records) < 2:
         return False
     return all(isinstance(r, dict) and ("record_type" in r or items.role_of(r)) for r in records[1:])
 

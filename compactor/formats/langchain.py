@@ -1,0 +1,99 @@
+"""Messages of LangChain, as `messages_to_dict` and `dumpd` write them.
+
+`{"type": "human", "data": {...}}` (langchain_core/messages/base.py) or
+`{"lc": 1, "type": "constructor", "id": [..., "HumanMessage"], "kwargs": {...}}` (langchain_core/load/dump.py).
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from compactor.formats import blocks
+from compactor.formats.blocks import string
+from compactor.formats.messages import Message, MessageList, Plain
+from compactor.formats.openai import arguments
+from compactor.formats.pairs import Calls
+from compactor.formats.voice import prompt
+from compactor.transcript import Part
+
+ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool", "function": "tool"}
+_CLASSES = {"user": "HumanMessage", "assistant": "AIMessage", "system": "SystemMessage"}
+_TYPES = {"user": "human", "assistant": "ai", "system": "system"}
+
+
+class LangChain(Plain):
+    """Messages with their fields under `data` or `kwargs`."""
+
+    def role(self, message: Message) -> str:
+        kind, fields = _told(message)
+        role = string(fields.get("role")) if kind == "chat" else ROLES.get(kind, "")
+        return {"human": "user", "ai": "assistant"}.get(role, role)
+
+    def parts(self, message: Message, calls: Calls, before: str) -> tuple[Part, ...]:
+        _, fields = _told(message)
+        role = self.role(message)
+        if role == "tool":
+            told = {"tool_use_id": fields.get("tool_call_id"), "content": fields.get("content"),
+                    "is_error": fields.get("status") == "error"}  # fmt: skip
+            return tuple(blocks.result(told, calls, blocks.ALONE))
+        known = set[str]()
+        found = list(_content(fields.get("content"), role, calls, known))
+        made = fields.get("tool_calls")
+        found += [_call(call, calls) for call in made if isinstance(call, dict) and call.get("id") not in known] if (
+            isinstance(made, list)
+        ) else []  # fmt: skip
+        return tuple(found)
+
+    def said(self, text: str, role: str, like: Message, after: Message) -> Message:
+        if "lc" not in like:
+            name = _TYPES.get(role, role)
+            return {"type": name, "data": {"content": text, "additional_kwargs": {}, "response_metadata": {},
+                                           "type": name, "name": None, "id": None}}  # fmt: skip
+        path = [*like["id"][:-1], _CLASSES.get(role, "HumanMessage")]
+        return {"lc": 1, "type": "constructor", "id": path, "kwargs": {"content": text, "type": _TYPES.get(role, role)}}
+
+
+def _told(message: Message) -> tuple[str, Mapping[str, Any]]:
+    """The type of a message without `Chunk`, in lower case, and its fields."""
+    if "lc" in message and isinstance(path := message.get("id"), list) and path:
+        kind, fields = str(path[-1]).removesuffix("Chunk").removesuffix("Message").lower(), message.get("kwargs")
+    else:
+        kind = string(message.get("type")).removesuffix("Chunk").removesuffix("Message").lower()
+        fields = message.get("data")
+    return kind, fields if isinstance(fields, dict) else {}
+
+
+def _content(content: Any, role: str, calls: Calls, known: set[str]) -> Iterator[Part]:
+    for block in content if isinstance(content, list) else [content]:
+        if isinstance(block, str):
+            if block:
+                yield prompt(block) if role == "user" else Part("text", _speaker(role), block)
+        elif isinstance(block, dict):
+            known.add(string(block.get("id")))
+            yield from blocks.parts([block], role, calls, prompt)
+
+
+def _speaker(role: str) -> Any:
+    return "assistant" if role == "assistant" else "system"
+
+
+def _call(call: Mapping[str, Any], calls: Calls) -> Part:
+    return blocks.call(string(call.get("id")), string(call.get("name")), arguments(call.get("args")), calls)
+
+
+def sniff(raw: bytes, records: list[Any]) -> bool:
+    """Whether some values, or the lists under `messages`, are such messages."""
+    found = [item for record in records for item in _messages(record)]
+    return bool(found) and all(isinstance(item, dict) and _is_message(item) for item in found)
+
+
+def _messages(record: Any) -> list[Any]:
+    held = record.get("messages") if isinstance(record, dict) else None
+    return held if isinstance(held, list) else [record]
+
+
+def _is_message(item: Message) -> bool:
+    kind, fields = _told(item)
+    return bool(fields) and "content" in fields and kind in (*ROLES, "chat", "remove")
+
+
+FORMAT = MessageList("langchain", "LangChain messages (messages_to_dict, dumpd)", "system", LangChain(), sniff)

@@ -1,0 +1,114 @@
+"""Sessions of opencode, as `opencode export` writes them.
+
+`{"info": {...}, "messages": [{"info": {...}, "parts": [...]}]}` (`packages/opencode/src/session/message-v2.ts` of
+sst/opencode). A tool's call and its result are one part. `opencode import` takes it back.
+"""
+
+import uuid
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from compactor.formats import blocks
+from compactor.formats.blocks import string
+from compactor.formats.messages import Message, MessageList, Plain
+from compactor.formats.pairs import Calls
+from compactor.formats.voice import prompt
+from compactor.transcript import Part
+
+_NAMESPACE = uuid.UUID("9d0fd1c1-2f2a-5bbd-b8a0-4b5f5c8a7a3e")
+_SILENT = ("step-start", "step-finish", "snapshot", "patch", "retry", "compaction", "agent", "subtask")
+
+
+class OpenCode(Plain):
+    """Messages of an `info` and its parts."""
+
+    def role(self, message: Message) -> str:
+        info = message.get("info")
+        return string(info.get("role")) if isinstance(info, dict) and isinstance(message.get("parts"), list) else ""
+
+    def parts(self, message: Message, calls: Calls, before: str) -> tuple[Part, ...]:
+        role = self.role(message)
+        summary = message["info"].get("summary") is True and role == "assistant"
+        found = (part for piece in message["parts"] if isinstance(piece, dict) for part in _parts(piece, role, calls))
+        return tuple(Part("text", "summary", part.text) if summary and part.kind == "text" else part for part in found)
+
+    def said(self, text: str, role: str, like: Message, after: Message) -> Message:
+        """A message with ids and a time of its own, just behind `after`."""
+        info, last = (dict(told) if isinstance(told := m.get("info"), dict) else {} for m in (like, after))
+        key = uuid.uuid5(_NAMESPACE, f"{last.get('id')}:{text}").hex[:12]
+        created = last["time"].get("created", 0) if isinstance(last.get("time"), dict) else 0
+        # the client sorts by id: right behind the last one that is gone, the block before the word on it
+        tail = f"{_early(last)}{'zz' if role == 'assistant' else 'zy'}{key}"
+        session, name = string(last.get("sessionID")), f"msg_{tail}"
+        kept = (
+            ("parentID", "agent", "model", "mode", "path", "modelID", "providerID") if info.get("role") == role else ()
+        )
+        info = {key: info[key] for key in kept if key in info}
+        info |= {"role": role, "time": {"created": created}, "id": name, "sessionID": session}
+        if role == "assistant":
+            zero = {"input": 0, "output": 0, "reasoning": 0, "cache": {"read": 0, "write": 0}}
+            info |= {"cost": 0, "tokens": zero, "finish": "stop", "time": {"created": created, "completed": created}}
+        part = {
+            "type": "text",
+            "text": text,
+            "id": f"prt_{tail}",
+            "sessionID": session,
+            "messageID": name,
+        }
+        return {"info": info, "parts": [part]}
+
+
+def _early(info: Mapping[str, Any]) -> str:
+    """The part of an id that sorts it by time."""
+    return string(info.get("id")).removeprefix("msg_")[:12] or "0" * 12
+
+
+def _parts(piece: Mapping[str, Any], role: str, calls: Calls) -> Iterator[Part]:
+    kind = string(piece.get("type"))
+    if kind == "text":
+        text = string(piece.get("text"))
+        if piece.get("ignored") is True or not text:
+            return
+        if role == "assistant":
+            yield Part("text", "assistant", text)
+        else:
+            yield Part("text", "harness", text) if piece.get("synthetic") is True else prompt(text)
+    elif kind == "reasoning":
+        yield Part("thinking", "assistant", string(piece.get("text")))
+    elif kind == "tool":
+        state = piece.get("state")
+        yield from _tool(piece, state if isinstance(state, dict) else {}, calls)
+    elif kind == "file":
+        yield Part("media", "human" if role == "user" else "assistant", name=f"file, {string(piece.get('mime'))}")
+    elif kind not in _SILENT:
+        yield Part("opaque", "assistant" if role == "assistant" else "harness", blocks.leaves(piece.get("text")))
+
+
+def _tool(piece: Mapping[str, Any], state: Mapping[str, Any], calls: Calls) -> Iterator[Part]:
+    call_id = string(piece.get("callID"))
+    yield blocks.call(call_id, string(piece.get("tool")), state.get("input"), calls)
+    if state.get("status") in ("completed", "error"):
+        failed = state.get("status") == "error"
+        told = state.get("error") if failed else state.get("output")
+        block = {
+            "tool_use_id": call_id,
+            "content": told if isinstance(told, str) else blocks.compact(told),
+            "is_error": failed,
+        }
+        yield from blocks.result(block, calls, blocks.ALONE)
+
+
+def sniff(raw: bytes, records: list[Any]) -> bool:
+    """Whether the value is an export."""
+    first = records[0] if len(records) == 1 and isinstance(records[0], dict) else {}
+    held = first.get("messages")
+    return (
+        isinstance(first.get("info"), dict)
+        and isinstance(held, list)
+        and all(
+            isinstance(m, dict) and isinstance(m.get("info"), dict) and isinstance(m.get("parts"), list) for m in held
+        )
+    )
+
+
+FORMAT = MessageList("opencode", "opencode export", "user", OpenCode(), sniff)

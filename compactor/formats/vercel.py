@@ -1,0 +1,96 @@
+"""Messages of the Vercel AI SDK: UIMessage, with calls and results in one part, and ModelMessage.
+
+`packages/ai/src/ui/ui-messages.ts` and `packages/ai/src/prompt/message.ts` of vercel/ai.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from compactor.formats import blocks
+from compactor.formats.blocks import string
+from compactor.formats.messages import Message, MessageList, Plain
+from compactor.formats.pairs import Calls
+from compactor.formats.voice import prompt
+from compactor.transcript import Part
+
+_ENDED = ("output-available", "output-error", "output-denied")
+_OWN_PARTS = ("step-start", "source-url", "source-document", "dynamic-tool")
+_OWN_CONTENT = ("tool-call", "tool-result")
+
+
+class Vercel(Plain):
+    """Messages of `parts`, or of content parts."""
+
+    def parts(self, message: Message, calls: Calls, before: str) -> tuple[Part, ...]:
+        held = message.get("parts", message.get("content"))
+        role = self.role(message)
+        found = [{"type": "text", "text": held}] if isinstance(held, str) else held if isinstance(held, list) else []
+        return tuple(part for piece in found if isinstance(piece, dict) for part in _parts(piece, role, calls))
+
+    def said(self, text: str, role: str, like: Message, after: Message) -> Message:
+        if "parts" not in like:
+            return {"role": role, "content": text if role == "system" else [{"type": "text", "text": text}]}
+        name = f"compact-{role}"
+        return {"id": name, "role": role, "parts": [{"type": "text", "text": text}]}
+
+
+def _parts(piece: Mapping[str, Any], role: str, calls: Calls) -> Iterator[Part]:
+    kind = string(piece.get("type"))
+    if kind == "text":
+        text = string(piece.get("text"))
+        yield prompt(text) if role == "user" else Part("text", "assistant" if role == "assistant" else "system", text)
+    elif kind == "reasoning":
+        yield Part("thinking", "assistant", string(piece.get("text")))
+    elif kind == "tool-call":
+        yield blocks.call(
+            string(piece.get("toolCallId")), string(piece.get("toolName")), piece.get("input", piece.get("args")), calls
+        )
+    elif kind == "tool-result":
+        yield from _result(piece, piece.get("output", piece.get("result")), calls)
+    elif kind.startswith("tool-") or kind == "dynamic-tool":
+        name = string(piece.get("toolName")) or kind.removeprefix("tool-")
+        yield blocks.call(string(piece.get("toolCallId")), name, piece.get("input"), calls)
+        if piece.get("state") in _ENDED:
+            failed = piece.get("state") != "output-available"
+            output = piece.get("errorText") if piece.get("state") == "output-error" else piece.get("output")
+            yield from _result(piece, output, calls, failed)
+    elif kind in ("file", "image"):
+        yield Part(
+            "media", "human" if role == "user" else "assistant", name=f"{kind}, {string(piece.get('mediaType'))}"
+        )
+    elif kind not in ("step-start",):
+        yield Part("opaque", "assistant" if role == "assistant" else "harness", blocks.leaves(piece))
+
+
+def _result(piece: Mapping[str, Any], output: Any, calls: Calls, failed: bool = False) -> Iterator[Part]:
+    kind = string(output.get("type")) if isinstance(output, dict) else ""
+    told = output.get("value") if kind in ("text", "json", "content", "error-text", "error-json") else output
+    content = told if isinstance(told, str | list) else blocks.compact(told)
+    failed = failed or kind.startswith("error") or piece.get("isError") is True
+    block = {"tool_use_id": piece.get("toolCallId"), "content": content, "is_error": failed}
+    yield from blocks.result(block, calls, blocks.ALONE)
+
+
+def sniff(raw: bytes, records: list[Any]) -> bool:
+    """Whether some values, or the lists under `messages`, are such messages."""
+    held = [item for record in records for item in _messages(record)]
+    if not held or not all(isinstance(m, dict) and isinstance(m.get("role"), str) for m in held):
+        return False
+    kinds = [kind for message in held for kind in _kinds(message)]
+    if any(isinstance(message.get("parts"), list) for message in held):
+        pieces = [p for message in held for p in message.get("parts") or () if isinstance(p, dict)]
+        return bool(pieces) and all("content" not in p and isinstance(p.get("type"), str) for p in pieces)
+    return any(kind in _OWN_CONTENT for kind in kinds)
+
+
+def _messages(record: Any) -> list[Any]:
+    held = record.get("messages") if isinstance(record, dict) else None
+    return held if isinstance(held, list) else [record]
+
+
+def _kinds(message: Message) -> list[str]:
+    held = message.get("parts", message.get("content"))
+    return [string(p.get("type")) for p in held if isinstance(p, dict)] if isinstance(held, list) else []
+
+
+FORMAT = MessageList("vercel", "Vercel AI SDK messages (UIMessage, ModelMessage)", "system", Vercel(), sniff)
