@@ -15,6 +15,8 @@ from typing import NamedTuple, NoReturn
 from compactor.errors import InputError, OutputError
 
 STDIN = "-"
+ZSTD = b"\x28\xb5\x2f\xfd"
+"""How a file begins that is compressed as Zstandard."""
 ATTEMPTS = 3
 
 
@@ -27,10 +29,10 @@ class Stamp(NamedTuple):
 
 
 def read_input(path: str) -> tuple[bytes, Stamp]:
-    """All bytes of a file, or of standard input for `-`; raises InputError."""
+    """All bytes of a file, or of standard input for `-`, unpacked where they are Zstandard; raises InputError."""
     if path == STDIN:
         data = _read_stdin()
-        return data, Stamp(len(data), 0, 0)
+        return _unpacked(data, "standard input"), Stamp(len(data), 0, 0)
     try:
         for _ in range(ATTEMPTS):
             with Path(path).open("rb") as file:
@@ -38,11 +40,20 @@ def read_input(path: str) -> tuple[bytes, Stamp]:
                 data = file.read()
             stamp = _stamp(before)
             if unchanged(path, stamp):
-                return data, stamp
+                return _unpacked(data, shown(path)), stamp
     except (OSError, ValueError) as error:
         _fail_input(path, error)
     message = f"{shown(path)}: it changes while it is being read; wait until the agent is idle, or compact a copy"
     raise InputError(message)
+
+
+def is_packed(path: str) -> bool:
+    """Whether a file is compressed; raises InputError where it can't be read."""
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(len(ZSTD)) == ZSTD
+    except (OSError, ValueError) as error:
+        _fail_input(path, error)
 
 
 def unchanged(path: str, stamp: Stamp) -> bool:
@@ -153,6 +164,18 @@ def shown(path: str) -> str:
     """A path as it can stand in a message: on one line, in UTF-8, with nothing that a terminal obeys."""
     text = os.fsencode(path).decode("utf-8", "backslashreplace")
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text) or "''"
+
+
+def _unpacked(data: bytes, name: str) -> bytes:
+    if not data.startswith(ZSTD):
+        return data
+    import zstandard
+
+    try:
+        return b"".join(zstandard.ZstdDecompressor().read_to_iter(data))
+    except zstandard.ZstdError as error:
+        message = f"{name}: begins like a Zstandard file but can't be unpacked ({error}); take it from a backup"
+        raise InputError(message) from error
 
 
 def _read_stdin() -> bytes:

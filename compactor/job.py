@@ -85,6 +85,9 @@ def run(job: Job, tell: Callable[[str], None] = lambda _: None) -> Report:
     """
     started = time.perf_counter()
     _check(job)
+    if job.in_place and files.is_packed(job.path):
+        message = f"{job.path}: it is compressed, and its client reads a plain file beside it first; give -o for one"
+        raise UsageError(message)
     raw, stamp = files.read_input(job.path)
     source = _read(job, raw)
     found = summary.find(source, _candidates(job))
@@ -270,15 +273,20 @@ def _paths(job: Job, source: Source) -> Paths:
         return (
             Paths("", job.summary or beside or files.STDIN) if job.summary_only else Paths(out, job.summary or beside)
         )
-    out = job.out or _here(job, f".compacted{Path(job.path).suffix}")
+    out = job.out or _here(job, f".compacted{_plain(job.path).suffix}")
     return Paths("" if job.summary_only else out, job.summary or _summary_name(out))
 
 
 def _here(job: Job, ending: str) -> str:
     """Beside the input, or in the current folder when that is an agent's own."""
-    path = Path(job.path)
+    path = _plain(job.path)
     folder = Path() if clients.is_session_folder(path.parent) else path.parent
     return str(folder / (path.stem + ending))
+
+
+def _plain(path: str) -> Path:
+    """What a compressed file is called once it is unpacked."""
+    return Path(path.removesuffix(".zst"))
 
 
 def _summary_name(out: str) -> str:
@@ -293,7 +301,8 @@ def _with_places(job: Job, source: Source, paths: Paths) -> Options:
         name = files.shown(Path(backup).name)
     record = f"{name} ({source.short}, {source.lines} lines)"
     if job.path != files.STDIN and _is_by_line(source):
-        record += f"; sed -n 41p {shlex.quote(name)} recalls a line"
+        packed, quoted = name.endswith(".zst"), shlex.quote(name)
+        record += f"; {f'zstdcat {quoted} | sed -n 41p' if packed else f'sed -n 41p {quoted}'} recalls a line"
     recall = _shown_by(files.shown(Path(paths.summary).name)) if paths.summary not in ("", files.STDIN) else ""
     session = Path(paths.transcript).stem if job.resumable else ""
     return replace(job.options, record=record, recall=recall, session=session)

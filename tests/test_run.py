@@ -174,6 +174,28 @@ def test_a_private_input_makes_private_outputs() -> None:
 # What exists already
 
 
+def test_a_compressed_file_is_unpacked_and_never_written_over() -> None:
+    import zstandard
+
+    raw = Path(put("x.jsonl")).read_bytes()
+    Path("x.jsonl").unlink()
+    Path("x.jsonl.zst").write_bytes(zstandard.compress(raw))
+    ok("run", "x.jsonl.zst")
+    assert sorted(p.name for p in Path().iterdir()) == ["x.compacted.jsonl", "x.jsonl.zst", "x.summary.json"]
+    assert "zstdcat x.jsonl.zst | sed -n 41p" in blocks("x.compacted.jsonl")[0]
+    refused = compact("run", "x.jsonl.zst", "--in-place", "-f")
+    assert refused.code == 2
+    assert "compressed" in refused.err
+    ok("verify", "x.summary.json", "x.jsonl.zst")
+
+
+def test_a_compressed_file_that_is_cut_off_is_bad_input() -> None:
+    Path("x.jsonl.zst").write_bytes(b"\x28\xb5\x2f\xfdnothing")
+    done = compact("run", "x.jsonl.zst")
+    assert done.code == 3
+    assert "can't be unpacked" in done.err
+
+
 @pytest.mark.parametrize("name", ["x.compacted.jsonl", "x.summary.json"])
 def test_existing_outputs_need_force(here: Path, name: str) -> None:
     put("x.jsonl")
