@@ -7,7 +7,7 @@ SESSION := fixtures/claude-code/orders.jsonl
 OUT := .demo
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-long check format lint typecheck bench clean
+.PHONY: help install demo test test-long interop check format lint typecheck bench clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,6 +33,11 @@ test-long: $(VENV)/.test ## run the long tests
 
 check: lint typecheck test ## all that a change must pass
 
+interop: $(VENV)/.test ## install the real agent clients from npm and have them resume what compact writes
+	@if command -v npm >/dev/null; then mkdir -p .interop && npm install --prefix .interop --no-audit --no-fund --silent \
+		@anthropic-ai/claude-code @openai/codex @mariozechner/pi-coding-agent @google/gemini-cli opencode-ai; fi
+	$(BIN)/python -m pytest -q -m interop -rs tests/interop
+
 format: $(VENV)/.dev ## put the code in shape
 	$(BIN)/ruff check --fix --quiet .
 	$(BIN)/ruff format .
@@ -48,7 +53,7 @@ bench: $(VENV)/.installed ## measure speed and memory against their floors
 	$(BIN)/python -m bench.bench
 
 clean: ## remove all that these targets made
-	rm -rf $(VENV) $(OUT) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(OUT) .interop build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
