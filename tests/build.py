@@ -19,12 +19,13 @@ REFUSED = (
 REASON = " To tell you how to proceed, the user said:\n"
 Form = Literal[
     "openai", "anthropic", "claude-code", "codex", "pi", "gemini", "gemini-json", "opencode", "responses", "langchain",
-    "vercel", "otel", "swe-agent", "atif", "sharegpt",
+    "vercel", "otel", "swe-agent", "atif", "sharegpt", "copilot", "kimi", "openhands", "openhands-sdk",
 ]  # fmt: skip
 FORMS: tuple[Form, ...] = ("openai", "anthropic", "claude-code", "codex", "pi")
 """The forms in which a conversation keeps all that is told of it."""
 LISTED: tuple[Form, ...] = (
     "gemini", "gemini-json", "opencode", "responses", "langchain", "vercel", "otel", "swe-agent", "atif", "sharegpt",
+    "copilot", "kimi", "openhands", "openhands-sdk",
 )  # fmt: skip
 """Further forms; some know no failures, some no ids."""
 
@@ -386,7 +387,86 @@ def _sharegpt(steps: list[Step]) -> Iterator[dict[str, Any]]:
     yield {"id": 1, "conversations": turns, "tools": "[]"}
 
 
+def _copilot(steps: list[Step]) -> Iterator[dict[str, Any]]:
+    told = [("session.start", {"sessionId": "s", "version": 1}), *map(_copilot_event, steps)]
+    for number, (kind, data) in enumerate(told, 1):
+        parent = f"e{number - 1}" if number > 1 else None
+        yield {"type": kind, "data": data, "id": f"e{number}", "timestamp": "2026-01-01T00:00:00Z", "parentId": parent}
+
+
+def _copilot_event(step: Step) -> tuple[str, dict[str, Any]]:
+    if step.role == "tool":
+        told = {"error": {"message": step.text}} if step.failed else {"result": {"content": step.text}}
+        return "tool.execution_complete", {"toolCallId": step.call_id, "success": not step.failed, **told}
+    if step.role == "assistant":
+        made = [{"toolCallId": c.id, "name": c.name, "arguments": json.dumps(c.arguments)} for c in step.calls]
+        return "assistant.message", {"content": step.text, "toolRequests": made, "model": "big-1"}
+    return f"{step.role}.message", {"content": step.text}
+
+
+def _kimi(steps: list[Step]) -> Iterator[dict[str, Any]]:
+    yield {"type": "metadata", "protocol_version": "1.4", "created_at": 1}
+    for step in steps:
+        if step.role == "user":
+            message = {"role": "user", "content": [{"type": "text", "text": step.text}], "origin": {"kind": "user"}}
+            yield {"type": "context.append_message", "message": message, "time": 1}
+            continue
+        loop = {"type": "context.append_loop_event", "time": 1}
+        if step.role == "tool":
+            result = {"output": step.text, **({"isError": True} if step.failed else {})}
+            yield {**loop, "event": {"type": "tool.result", "toolCallId": step.call_id, "result": result}}
+        elif step.role == "assistant":
+            if step.text or not step.calls:
+                yield {**loop, "event": {"type": "content.part", "part": {"type": "text", "text": step.text}}}
+            for made in step.calls:
+                told = {"toolCallId": made.id, "name": made.name, "args": made.arguments}
+                yield {**loop, "event": {"type": "tool.call", **told}}
+
+
+def _openhands(steps: list[Step]) -> Iterator[dict[str, Any]]:
+    actions: dict[str, int] = {}
+    number = 0
+    for step in steps:
+        if step.role == "tool":
+            about = {"metadata": {"exit_code": 1 if step.failed else 0}}
+            yield {"id": number, "source": "agent", "observation": "run", "content": step.text, "extras": about,
+                   "cause": actions.get(step.call_id)}  # fmt: skip
+            number += 1
+            continue
+        if step.text or not step.calls:
+            source = "user" if step.role == "user" else "agent"
+            kind = "system" if step.role == "system" else "message"
+            yield {"id": number, "source": source, "action": kind, "args": {"content": step.text}}
+            number += 1
+        for made in step.calls:
+            actions[made.id] = number
+            yield {"id": number, "source": "agent", "action": made.name, "args": made.arguments}
+            number += 1
+
+
+def _openhands_sdk(steps: list[Step]) -> Iterator[dict[str, Any]]:
+    names = {call.id: call.name for step in steps for call in step.calls}
+    for number, step in enumerate(steps):
+        base: dict[str, Any] = {"id": f"e{number}", "timestamp": "t", "source": "agent"}
+        if step.role == "system":
+            told = {"type": "text", "text": step.text}
+            yield {**base, "kind": "SystemPromptEvent", "system_prompt": told, "tools": []}
+        elif step.role == "tool":
+            seen = {"content": [{"type": "text", "text": step.text}], "is_error": step.failed}
+            told = dict[str, Any](tool_name=names.get(step.call_id, ""), tool_call_id=step.call_id, observation=seen)
+            yield {**base, "source": "environment", "kind": "ObservationEvent", **told}
+        elif step.role == "user" or not step.calls:
+            message = {"role": step.role, "content": [{"type": "text", "text": step.text}]}
+            source = "user" if step.role == "user" else "agent"
+            yield {**base, "source": source, "kind": "MessageEvent", "llm_message": message}
+        for k, made in enumerate(step.calls):
+            thought = [{"type": "text", "text": step.text}] if step.text and not k else []
+            yield {**base, "id": f"e{number}.{k}", "kind": "ActionEvent", "thought": thought, "action": made.arguments,
+                   "tool_name": made.name, "tool_call_id": made.id}  # fmt: skip
+
+
 _RECORDS = {
+    "copilot": _copilot, "kimi": _kimi, "openhands": _openhands, "openhands-sdk": _openhands_sdk,
     "openai": _openai, "anthropic": _anthropic, "claude-code": _claude_code, "codex": _codex, "pi": _pi,
     "gemini": _gemini, "gemini-json": _gemini_messages, "opencode": _opencode, "responses": _responses,
     "langchain": _langchain, "vercel": _vercel, "otel": _otel, "swe-agent": _swe_agent, "atif": _atif,
