@@ -416,6 +416,66 @@ def verify(
     raise typer.Exit(0 if result.ok else 1)
 
 
+@app.command()
+def convert(
+    transcript: Path,
+    to: Annotated[str, typer.Option("--to", metavar="openai|anthropic", help="Whose messages.")] = "openai",
+    out: Annotated[str, typer.Option("-o", "--out", help="Where they go; - for standard output.")] = "-",
+    format_name: Annotated[str, typer.Option("--format", help="The input's format (see compact formats).")] = "",
+    select: Annotated[int, typer.Option(min=1, metavar="N", help="Which conversation of the file, from 1.")] = 1,
+    force: Annotated[bool, typer.Option("-f", "--force", help="Replace what is there.")] = False,
+) -> None:
+    """Write the live conversation as a plain list of messages, one on each line.
+
+    Example: compact convert rollout.jsonl --to anthropic -o messages.jsonl
+    """
+    from compactor import files, formats
+    from compactor.convert import DIALECTS
+    from compactor.convert import convert as converted
+    from compactor.formats.lines import dump
+
+    dialect = next((name for name in DIALECTS if name == to), None)
+    if dialect is None:
+        message = f"--to {to}: it takes {' or '.join(DIALECTS)}; other directions would lose something"
+        raise UsageError(message)
+    raw, _ = files.read_input(transcript)
+    source = formats.read(raw, transcript, format_name or None)
+    if select > len(source.transcripts):
+        message = f"--select {select}: {transcript} holds {len(source.transcripts)} conversations"
+        raise UsageError(message)
+    done = converted(source.transcripts[select - 1], dialect)
+    data = b"".join(dump(message) + b"\n" for message in done.messages)
+    if out == files.STDIN:
+        _write(data.decode("utf-8", "surrogateescape"))
+    elif force:
+        files.write_atomic(out, data)
+    else:
+        files.write_new(out, data)
+    lost = ", ".join(f"{number} {what}" for what, number in done.lost.items() if what and number)
+    say(f"{transcript}: {len(done.messages)} messages" + (f"; left out: {lost}" if lost else ""))
+
+
+@app.command()
+def inspect(
+    transcripts: Annotated[list[str], typer.Argument(metavar="TRANSCRIPT...", help="Transcript files, or -.")],
+    format_name: Annotated[str, typer.Option("--format", help="The input's format (see compact formats).")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object for each file, a line each.")] = False,
+) -> None:
+    """Show what a transcript is: format, messages, tokens by speaker, calls, compactions, safe cuts, damage.
+
+    Example: compact inspect session.jsonl
+    """
+    from compactor import files, formats, overview
+    from compactor.tokens import counter_for
+
+    for transcript in transcripts:
+        with _errors_as_json(as_json):
+            raw, _ = files.read_input(transcript)
+            source = formats.read(raw, transcript, format_name or None)
+        told = overview.overview(source, lambda model: counter_for(model).part)
+        _write(_json(told) if as_json else "".join(_clean(line) + "\n" for line in overview.lines(told)))
+
+
 @app.command("formats")
 def list_formats() -> None:
     """List the transcript formats that are read and written.

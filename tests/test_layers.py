@@ -20,7 +20,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("files", "clients", "tokens", "catalog", "model", "scripted", "command", "failures", "replies"),
     (
         "split", "words", "identifiers", "ledger", "candidates", "choose", "offline", "fold", "render", "budget",
-        "evidence", "verify", "repair", "trigger", "formats",
+        "evidence", "verify", "repair", "trigger", "formats", "convert", "overview",
         "shorten", "language", "head", "windows", "hints", "prompt", "reply", "ground",
     ),
     ("errors", "transcript", "snapshot", "tools", "exchange"),
