@@ -262,16 +262,23 @@ class _Reading:
 
     def _add(self, line: int, nth: int, raw: bytes, lead: bytes, value: Value, damage: str) -> int:
         role = DIALECT.role(value)
-        parts = DIALECT.parts(value, self.calls, "") if role else ()
         counted = value.get("tokens")
         total = counted.get("total") if isinstance(counted, dict) else 0
         self.entries.append(Entry(
-            len(self.entries), line, nth, raw, lead, role, parts, "", string(value.get("id")), "",
+            len(self.entries), line, nth, raw, lead, role, (), "", string(value.get("id")), "",
             string(value.get("timestamp")), string(value.get("model")), total if isinstance(total, int) else 0, damage,
         ))  # fmt: skip
         return len(self.entries) - 1
 
+    def _listen(self) -> None:
+        """Take in what the messages say that hold in the end; most were written again and again."""
+        for index in dict.fromkeys((*self.past.values(), *self.order.values())):
+            value = lines.loads(self.entries[index].raw) or next(lines.records(self.entries[index].raw)).value
+            parts = DIALECT.parts(value, self.calls, "")
+            self.entries[index] = replace(self.entries[index], parts=parts)
+
     def transcript(self, start: int) -> Transcript:
+        self._listen()
         entries, order = self.entries, list(self.order.values())
         context = 0
         while context < len(order) and all(part.speaker == "harness" for part in entries[order[context]].parts):
