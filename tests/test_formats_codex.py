@@ -246,3 +246,56 @@ def test_compacted_twice_there_is_one_block_and_the_context_stays() -> None:
     assert before
     assert after
     assert {item.id for _, item in before.items()} <= {item.id for _, item in after.items()}
+
+
+def test_an_opaque_summary_among_the_messages_is_carried_too() -> None:
+    opaque = rec("response_item", type="compaction", encrypted_content="c2VjcmV0")
+    _, records, after = embedded(9, *TALK[:10], opaque, *TALK[10:])
+    (marker,) = [record["payload"] for record in records if record["type"] == "compacted"]
+    assert opaque["payload"] in marker["replacement_history"]
+    assert after.ours
+
+
+def test_a_rollback_behind_a_compaction_leaves_it_where_it_is() -> None:
+    history = [said("user", "Count the beds.")["payload"], said("user", f"{PREFIX}\nTwelve.")["payload"]]
+    marker = compacted(message="", replacement_history=history)
+    back = rec("event_msg", type="thread_rolled_back", num_turns=1)
+    transcript = only(*TALK, marker, back, said("user", "Go on."), said("assistant", "Yes."))
+    assert (transcript.summarised, live(transcript)[-2:]) == (1, ["Go on.", "Yes."])
+
+
+def test_a_rollback_in_the_tail_is_not_said_again() -> None:
+    longer = [*TALK, *(said(role, f"{role} {n} " * 60) for n in range(9) for role in ("user", "assistant"))]
+    back = [
+        said("user", "Wrong."),
+        said("assistant", "Done wrong."),
+        rec("event_msg", type="thread_rolled_back", num_turns=1),
+    ]
+    done = pipeline.compact(
+        read(*longer, *back, said("user", "Right."), said("assistant", "Yes.")), Options(keep=Keep(4))
+    )
+    assert done.changed, done.outcomes[0].reason
+    assert b"thread_rolled_back" not in done.data
+
+
+def test_reasoning_stays_with_the_call_that_it_led_to() -> None:
+    reasoning = rec("response_item", type="reasoning", summary=[], encrypted_content="c2VjcmV0")
+    rounds = [[reasoning, called(f"r{n}"), told(f"r{n}", "fine " * 80)] for n in range(8)]
+    source = read(*TALK, *(record for one in rounds for record in one))
+    for keep in range(1, 9):
+        done = pipeline.compact(source, Options(keep=Keep(keep)))
+        kinds = [record["payload"].get("type") for record in map(json.loads, done.data.splitlines())]
+        behind = kinds[kinds.index(None, 3) :] if None in kinds[3:] else kinds
+        assert all(kinds[at - 1] == "reasoning" for at, kind in enumerate(kinds) if kind == "function_call"), behind
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<task>Never push to main.</task>",
+        "# AGENTS.md instructions are wrong; never touch /v1.",
+        "<p>a</p> Never. <p>b</p>",
+    ],
+)
+def test_a_users_own_tags_are_the_users(text: str) -> None:
+    assert part(said("user", text)).speaker == "human"

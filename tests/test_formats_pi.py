@@ -166,3 +166,20 @@ def test_the_settings_that_hold_stay() -> None:
 def test_a_session_of_its_own_has_its_own_id() -> None:
     _, records, after = embedded(5, *TALK, session="s2")
     assert (records[0]["id"], after.session) == ("s2", "s2")
+
+
+def test_an_older_compaction_is_never_written_again() -> None:
+    old = entry("g", "f", "compaction", summary="First.", firstKeptEntryId="a", tokensBefore=9)
+    new = entry("h", "g", "compaction", summary="Second.", firstKeptEntryId="e", tokensBefore=9)
+    more = [user("i", "h", "Go on."), bot("j", "i", "Yes.")]
+    _, records, after = embedded(2, *TALK, old, new, *more)
+    assert [r["summary"] for r in records if r["type"] == "compaction"] == [BLOCK]
+    assert after.ours
+
+
+def test_what_stands_before_the_header_does_not_make_a_line_a_tree() -> None:
+    old = [{k: v for k, v in record.items() if k not in ("id", "parentId")} for record in TALK[1:]]
+    header = {k: v for k, v in HEADER.items() if k != "version"}
+    source = formats.read(b"{cut off\n" + raw(header, *old), "in")
+    done = FORMATS["pi"].embed(source, source.transcripts[0], 5, BLOCK)
+    assert formats.read(done.data, "out").transcripts[0].ours

@@ -19,6 +19,10 @@ ROLES = {"system": "system", "user": "user", "agent": "assistant"}
 SOURCES = {"system": "system", "user": "user", "assistant": "agent"}
 
 
+_HANDOFF = "You are picking up work from a previous AI agent"
+"""How the harness begins a continuation."""
+
+
 class ATIF(Plain):
     """Steps of a trajectory."""
 
@@ -32,10 +36,11 @@ class ATIF(Plain):
         role, text = self.role(message), _text(message.get("message"))
         if thought := string(message.get("reasoning_content")):
             yield Part("thinking", "assistant", thought)
-        if text:
-            yield (
-                prompt(text) if role == "user" else Part("text", "assistant" if role == "assistant" else "system", text)
-            )
+        if text and role == "user":
+            copied = message.get("is_copied_context") is True or text.startswith(_HANDOFF)
+            yield Part("text", "harness", text) if copied else prompt(text)
+        elif text:
+            yield Part("text", blocks.speaker(role), text)
         made = message.get("tool_calls")
         for call in made if isinstance(made, list) else ():
             if isinstance(call, dict):
@@ -44,9 +49,12 @@ class ATIF(Plain):
                 )
         seen = message.get("observation")
         results = seen.get("results") if isinstance(seen, dict) else None
+        told = [result for result in results if isinstance(result, dict)] if isinstance(results, list) else []
         named = [call.get("tool_call_id") for call in made if isinstance(call, dict)] if isinstance(made, list) else []
-        for place, result in enumerate(results if isinstance(results, list) else ()):
-            answers = result.get("source_call_id") if isinstance(result, dict) else ""
+        if any(result.get("source_call_id") for result in told):
+            named = []  # one that names no call is of none
+        for place, result in enumerate(told):
+            answers = result.get("source_call_id")
             if isinstance(result, dict) and (answers := answers or (named[place] if place < len(named) else "")):
                 block = {"tool_use_id": answers, "content": result.get("content") or ""}
                 yield from blocks.result(block, calls, blocks.ALONE)
@@ -57,6 +65,8 @@ class ATIF(Plain):
         return {"step_id": 0, "source": SOURCES.get(role, "user"), "message": text}
 
     def placed(self, message: dict[str, Any], place: int) -> str:
+        if "step_id" not in message:
+            return ""
         message["step_id"] = place + 1
         return "step_id: numbered anew"
 

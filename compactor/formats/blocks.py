@@ -33,7 +33,7 @@ def parts(content: Any, role: str, calls: Calls, say: Callable[[str], Part], bes
 
 def _parts(block: Block, role: str, calls: Calls, say: Callable[[str], Part], beside: Beside) -> Iterator[Part]:
     kind = string(block.get("type"))
-    speaker: Speaker = "assistant" if role == "assistant" else "human"
+    who: Speaker = "assistant" if role == "assistant" else "human"
     if kind == "text" and isinstance(block.get("text"), str):
         yield _text(block["text"], role, say)
     elif kind == "tool_use" or kind == "server_tool_use":
@@ -45,7 +45,7 @@ def _parts(block: Block, role: str, calls: Calls, say: Callable[[str], Part], be
     elif kind == "redacted_thinking":
         yield Part("opaque", "assistant")
     elif kind in MEDIA:
-        yield media(block, speaker)
+        yield media(block, who)
     else:
         yield Part("opaque", "assistant" if role == "assistant" else "harness", leaves(block))
 
@@ -113,6 +113,13 @@ def _item_text(item: Any) -> str:
     if item.get("type") == "tool_reference":
         return f"tool_reference {string(item.get('tool_name'))}"
     return "" if is_media(item) else leaves(item)
+
+
+def speaker(role: str) -> Speaker:
+    """Who speaks in a text that isn't in the user's role."""
+    if role in ("system", "developer"):
+        return "system"
+    return "assistant" if role == "assistant" else "tool" if role in ("tool", "function") else "harness"
 
 
 def string(value: Any) -> str:

@@ -55,7 +55,7 @@ class Codex:
 
 
 def _is_ours(record: Any) -> bool:
-    return isinstance(record, dict) and record.get("type") in TYPES and isinstance(record.get("payload"), dict)
+    return isinstance(record, dict) and string(record.get("type")) in TYPES and isinstance(record.get("payload"), dict)
 
 
 def _is_flat(records: Sequence[Any]) -> bool:
@@ -89,6 +89,8 @@ class _Reading:
     model: str = ""
     meta: Value = field(default_factory=dict)
     rolled_back: int = 0
+    unit: str = ""
+    """What a reasoning item and the item that it led to have in common, while that is awaited."""
     end: int = 0
 
     def take(self, record: lines.Record, raw: bytes) -> None:
@@ -100,7 +102,11 @@ class _Reading:
         role = items.role_of(item) if kind == "response_item" else "user" if kind == "compacted" else ""
         parts = items.parts(item, self.calls, self.asks) if role and kind != "compacted" else ()
         told = string(value.get("timestamp"))
-        entry = Entry(index, record.line, record.nth, record.raw, lead, role, parts, "", _id(item), "", told,
+        leads = item.get("type") == "reasoning" and bool(role)
+        self.unit = self.unit or (f"unit {index}" if leads else "")
+        unit = self.unit if role else ""
+        self.unit = self.unit if leads or not role else ""
+        entry = Entry(index, record.line, record.nth, record.raw, lead, role, parts, unit, _id(item), "", told,
                       self.model if role == "assistant" else "", damage=record.damage)  # fmt: skip
         self.entries.append(entry)
         if role and kind != "compacted":
@@ -133,7 +139,9 @@ class _Reading:
     def _roll_back(self, turns: int) -> None:
         """Leave out the last turns of the user's, and what followed them."""
         for _ in range(turns):
-            opened = [at for at, index in enumerate(self.live) if _speaks(self.entries[index])]
+            opened = [
+                at for at, index in enumerate(self.live) if index > self.compacted and _speaks(self.entries[index])
+            ]
             if not opened:
                 return
             self.rolled_back += 1
@@ -151,7 +159,8 @@ class _Reading:
             parts = (Part("text", "summary", message),)
         self.entries[index] = replace(self.entries[index], parts=parts)
         leading = self._leading() if self.compacted < 0 else self.leading
-        self.past += [i for i in self.live if i not in leading]
+        known = set(leading)
+        self.past += [i for i in self.live if i not in known]
         self.leading, self.compacted = leading, index
         self.live = [*leading, index]
 
@@ -176,6 +185,9 @@ class _Reading:
     def transcript(self, start: int) -> Transcript:
         leading = self.leading if self.compacted >= 0 else self._leading()
         self._plain_block(len(leading))
+        opaque = [i for i in self.live if i != self.compacted and i not in set(leading) and _is_opaque(self.entries[i])]
+        self.live = [*leading, *opaque, *(i for i in self.live if i not in {*leading, *opaque})]
+        leading = [*leading, *opaque]
         live, entries = tuple(self.live), tuple(self.entries)
         summarised = 1 if self.compacted >= 0 else 0
         dead = {*live, *self.past}
@@ -209,6 +221,11 @@ def _id(item: Value) -> str:
     return string(item.get("id"))
 
 
+def _is_opaque(entry: Entry) -> bool:
+    """Whether an entry is a summary that only the provider can read."""
+    return bool(entry.parts) and all(part.kind == "opaque" and part.speaker == "summary" for part in entry.parts)
+
+
 def _speaks(entry: Entry) -> bool:
     return any(part.speaker == "human" for part in entry.parts)
 
@@ -228,7 +245,7 @@ def _retained(item: Value, calls: pairs.Calls) -> Iterator[Part]:
 
 
 def _load(entry: Entry) -> dict[str, Any]:
-    return dict(next(lines.records(entry.raw)).value) if not entry.damage else {}
+    return (lines.editable(entry.raw) or {}) if not entry.damage else {}
 
 
 def _comparable(entry: Entry) -> Any:
@@ -288,7 +305,9 @@ class _Writing:
     def _tail(self) -> list[Entry]:
         tail = self.transcript.live[self.cut :]
         side = [index for index in self.transcript.side if tail and index > tail[0]]
-        return [self.transcript.entries[index] for index in sorted((*tail, *side))]
+        entries = (self.transcript.entries[index] for index in sorted((*tail, *side)))
+        # what was rolled back is gone: said again, the client would take back turns that stay
+        return [entry for entry in entries if entry.role or b'"thread_rolled_back"' not in entry.raw]
 
     def _kept(self, entry: Entry, end: bytes) -> bytes:
         raw = entry.raw if entry.raw.endswith(b"\n") else entry.raw + end
@@ -326,7 +345,12 @@ class _Writing:
     def _latest(self, kind: str, before: int) -> dict[str, Any]:
         for entry in reversed(self.transcript.entries[:before]):
             value = _load(entry) if not entry.role and kind.encode() in entry.raw[:200] else {}
-            if value.get("type") == kind and (kind != "world_state" or value["payload"].get("full")):
+            payload = value.get("payload")
+            if (
+                value.get("type") == kind
+                and isinstance(payload, dict)
+                and (kind != "world_state" or payload.get("full"))
+            ):
                 return value
         return {}
 
@@ -338,8 +362,9 @@ class _Writing:
             history = payload.get("replacement_history")
             kept = [item for item in history if isinstance(item, dict)] if isinstance(history, list) else []
             found = [item for item in kept if _is_context(item)]
+            later = [_unwrapped(_load(entry))[1] for entry in fixed if entry.role and entry.index > compacted]
             if found:
-                return found
+                return [*found, *later]
         return [_unwrapped(_load(entry))[1] for entry in fixed if entry.role]
 
 

@@ -12,7 +12,9 @@ _CONTENT = frozenset(("content", "tool_calls", "function_call"))
 _BARE = frozenset(("role", "name", "id", "timestamp", "model", "refusal"))
 """What a message without content may have at most, lest a message of another format passes for one."""
 _ANTHROPIC_BLOCKS = frozenset(("tool_use", "tool_result", "thinking", "redacted_thinking"))
-_FOREIGN_BLOCKS = frozenset(("input_text", "output_text", "toolCall", "toolRequest", "toolResponse"))
+_FOREIGN_BLOCKS = frozenset((
+    "input_text", "output_text", "toolCall", "toolRequest", "toolResponse", "tool-call", "tool-result",
+))  # fmt: skip
 _FOREIGN_KEYS = frozenset(("payload", "parts", "message", "kind", "call_id", "record_type", "lc", "data"))
 _FOREIGN_TYPE = re.compile("tool|call|reasoning|message")
 _TRAFFIC = re.compile(

@@ -106,7 +106,7 @@ class EventLog:
 
 
 def _value(entry: Entry) -> dict[str, Any]:
-    return dict(next(lines.records(entry.raw)).value) if not entry.damage else {}
+    return (lines.editable(entry.raw) or {}) if not entry.damage else {}
 
 
 @dataclass

@@ -26,6 +26,8 @@ SNAPSHOT = "<state_snapshot>"
 _SET = b'"messages"'
 _NAMESPACE = uuid.UUID("c0f1d7b2-7f3e-5a55-9a55-1a1c9e0f6d24")
 _CONTEXT = ("<session_context>", "<hook_context>")
+_FILES = "--- Content from referenced files ---"
+"""Behind it stand the files that the user named with @, up to the end of the message."""
 
 
 class Gemini(Plain):
@@ -44,8 +46,12 @@ class Gemini(Plain):
             yield Part("thinking", "assistant", blocks.leaves({k: v for k, v in thought.items() if k != "timestamp"})
                        if isinstance(thought, dict) else "")  # fmt: skip
         content = message.get("content")
+        shown = False
         for piece in content if isinstance(content, list) else [content]:
-            yield from _piece(piece, role, calls)
+            text = piece.get("text") if isinstance(piece, dict) else piece
+            shown = shown or (isinstance(text, str) and text.lstrip().startswith(_FILES))
+            for part in _piece(piece, role, calls):
+                yield replace(part, speaker="harness", said=()) if shown and part.speaker == "human" else part
         made = message.get("toolCalls")
         for call in made if isinstance(made, list) else ():
             if isinstance(call, dict):
@@ -81,7 +87,7 @@ def _text(text: str, role: str) -> Part:
         return Part("text", "assistant", text)
     if text.lstrip().startswith(_CONTEXT):
         return Part("text", "harness", text)
-    return Part("text", "summary", text) if SNAPSHOT in text[:400] else prompt(text)
+    return Part("text", "summary", text) if text.lstrip().startswith(SNAPSHOT) else prompt(text)
 
 
 def _call(call: Value, calls: Calls) -> Iterator[Part]:
@@ -183,6 +189,10 @@ def _is_header(record: Any) -> bool:
     return isinstance(record, dict) and "sessionId" in record and ("projectHash" in record or "startTime" in record)
 
 
+def _is_context(entry: Entry) -> bool:
+    return bool(entry.parts) and all(part.speaker == "harness" for part in entry.parts)
+
+
 def _line(raw: bytes) -> bytes:
     return raw.strip() + b"\n"
 
@@ -243,7 +253,7 @@ class _Reading:
         place, at, new = record.nth, found[0][0], dict[str, int]()
         for start, end in found:
             place += 1
-            value = lines.loads(raw[start:end]) or {}
+            value = next(lines.records(raw[start:end])).value
             index = self._add(record.line, place, raw[start:end], raw[at:start], value, "")
             at = end
             if self.entries[index].role:
@@ -281,7 +291,7 @@ class _Reading:
         self._listen()
         entries, order = self.entries, list(self.order.values())
         context = 0
-        while context < len(order) and all(part.speaker == "harness" for part in entries[order[context]].parts):
+        while context < len(order) and _is_context(entries[order[context]]):
             context += 1
         fixed = [*self.heads, *order[:context]]
         rest = order[context:]

@@ -37,14 +37,14 @@ class LangChain(Plain):
             return tuple(blocks.result(told, calls, blocks.ALONE))
         known = set[str]()
         found = list(_content(fields.get("content"), role, calls, known))
-        made = fields.get("tool_calls")
-        found += [_call(call, calls) for call in made if isinstance(call, dict) and call.get("id") not in known] if (
-            isinstance(made, list)
-        ) else []  # fmt: skip
+        for call in _made(fields):
+            if string(call.get("id")) not in known:
+                known.add(string(call.get("id")) or "without")
+                found.append(_call(call, calls))
         return tuple(found)
 
     def said(self, text: str, role: str, like: Message, after: Message) -> Message:
-        if "lc" not in like:
+        if "lc" not in like or not isinstance(like.get("id"), list):
             name = _TYPES.get(role, role)
             return {"type": name, "data": {"content": text, "additional_kwargs": {}, "response_metadata": {},
                                            "type": name, "name": None, "id": None}}  # fmt: skip
@@ -68,16 +68,31 @@ def _content(content: Any, role: str, calls: Calls, known: set[str]) -> Iterator
             if block:
                 yield prompt(block) if role == "user" else Part("text", _speaker(role), block)
         elif isinstance(block, dict):
-            known.add(string(block.get("id")))
+            if block.get("type") == "tool_use":
+                known.add(string(block.get("id")))
+            elif block.get("type") in ("tool_call", "invalid_tool_call", "tool_call_chunk"):
+                continue
             yield from blocks.parts([block], role, calls, prompt)
 
 
 def _speaker(role: str) -> Any:
-    return "assistant" if role == "assistant" else "system"
+    return role if role in ("assistant", "system") else "harness"
+
+
+def _made(fields: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The calls of a message, those that couldn't be parsed too, else OpenAI's copy of them."""
+    copy = fields.get("additional_kwargs")
+    told = [fields.get("tool_calls"), fields.get("invalid_tool_calls"),
+            copy.get("tool_calls") if isinstance(copy, dict) else None]  # fmt: skip
+    for calls in told:
+        yield from (call for call in calls if isinstance(call, dict)) if isinstance(calls, list) else ()
 
 
 def _call(call: Mapping[str, Any], calls: Calls) -> Part:
-    return blocks.call(string(call.get("id")), string(call.get("name")), arguments(call.get("args")), calls)
+    inner = call.get("function")
+    function: Mapping[str, Any] = inner if isinstance(inner, dict) else call
+    given = arguments(function.get("args", function.get("arguments")))
+    return blocks.call(string(call.get("id")), string(function.get("name")), given, calls)
 
 
 def sniff(raw: bytes, records: list[Any]) -> bool:

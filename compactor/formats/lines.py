@@ -69,12 +69,21 @@ def loads(chunk: bytes) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def dump(value: Mapping[str, Any]) -> bytes:
-    """An object as most clients write it: compact, not escaped."""
+def editable(raw: bytes) -> dict[str, Any] | None:
+    """The object in some bytes as Python reads it: lone surrogates and large numbers stay; None where there is none."""
     try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+        value = json.loads(raw)
+        return value if isinstance(value, dict) and dump(value) else None
+    except (ValueError, RecursionError):
+        return None
+
+
+def dump(value: Mapping[str, Any]) -> bytes:
+    """An object as most clients write it: compact, not escaped; raises ValueError for numbers that JSON hasn't."""
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
     except UnicodeEncodeError:  # lone surrogates have no UTF-8
-        return json.dumps(value, separators=(",", ":")).encode()
+        return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
 
 
 def ending(raw: bytes) -> bytes:

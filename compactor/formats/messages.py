@@ -130,14 +130,14 @@ class MessageList:
         head = [transcript.entries[index] for index in transcript.live[:cut] if transcript.entries[index].role]
         last = (head or found)[-1:]
         near = [entry for entry in (*reversed(head), *found) if entry.role == role][:1] or last
-        like, after = (next((lines.loads(entry.raw) or {} for entry in one), {}) for one in (near, last))
+        like, after = (next((_message(entry.raw) for entry in one), {}) for one in (near, last))
         return self.dialect.said(text, role, like, after)
 
     def _placed(self, written: list[tuple[Entry | None, bytes]], notes: list[Note]) -> list[tuple[Entry | None, bytes]]:
         """The messages with what they say of their own place made true; the first change of a kind is noted."""
         placed = []
         for place, (entry, raw) in enumerate(written):
-            value = lines.loads(raw) if entry is None or entry.role else None
+            value = lines.editable(raw)
             what = self.dialect.placed(value, place) if value else ""
             if what and entry and not any(note.text == what for note in notes):
                 notes.append(Note(entry.line, what))
@@ -147,8 +147,13 @@ class MessageList:
     def same(self, before: Entry, after: Entry) -> bool:
         if before.raw.rstrip(b"\r\n") == after.raw.rstrip(b"\r\n"):
             return True
-        one, other = (lines.loads(entry.raw) for entry in (before, after)) if self.numbered else (None, None)
+        one, other = (lines.editable(entry.raw) for entry in (before, after)) if self.numbered else (None, None)
         return bool(one and other and self.dialect.placed(one, 0) and self.dialect.placed(other, 0) and one == other)
+
+
+def _message(raw: bytes) -> Message:
+    record = next(lines.records(raw), None)
+    return record.value if record else {}
 
 
 # Reading

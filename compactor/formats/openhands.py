@@ -26,7 +26,7 @@ class OpenHands(Plain):
     def role(self, message: Message) -> str:
         if not _is_event(message) or _kind(message) in _SILENT:
             return "system" if message.get("action") == "system" else ""
-        if "observation" in message:
+        if message.get("observation"):
             return "tool"
         return "user" if message.get("source") == "user" else "assistant"
 
@@ -36,7 +36,7 @@ class OpenHands(Plain):
     def _parts(self, message: Message, calls: Calls) -> Iterator[Part]:
         kind, told = _kind(message), message.get("args")
         given: Mapping[str, Any] = told if isinstance(told, dict) else {}
-        if "observation" in message:
+        if message.get("observation"):
             yield from _observed(message, calls)
         elif kind == "system":
             yield Part("text", "system", string(given.get("content")))
@@ -54,8 +54,9 @@ class OpenHands(Plain):
             yield blocks.call(_call_id(message.get("id")), kind, arguments, calls)
 
     def said(self, text: str, role: str, like: Message, after: Message) -> Message:
-        return {"id": 0, "timestamp": string(after.get("timestamp")), "source": "user" if role == "user" else "agent",
-                "message": text, "action": "message", "args": {"content": text}}  # fmt: skip
+        about = {"id": after.get("id", 0), "timestamp": string(after.get("timestamp"))}
+        source = "user" if role == "user" else "agent"
+        return {**about, "source": source, "message": text, "action": "message", "args": {"content": text}}
 
     def placed(self, message: dict[str, Any], place: int) -> str:
         """Ids are kept, since causes name them; a new event gets the place of what it replaces."""
@@ -88,7 +89,7 @@ def _observed(message: Message, calls: Calls) -> Iterator[Part]:
         if isinstance(extras, dict)
         else None
     )
-    failed = message.get("observation") == "error" or (isinstance(code, int) and code > 0)
+    failed = message.get("observation") in ("error", "user_rejected") or (isinstance(code, int) and code > 0)
     text = string(message.get("content"))
     if not call_id:
         yield Part("text", "tool", text)

@@ -37,7 +37,7 @@ def _parts(piece: Mapping[str, Any], role: str, calls: Calls) -> Iterator[Part]:
     kind = string(piece.get("type"))
     if kind == "text":
         text = string(piece.get("content"))
-        yield prompt(text) if role == "user" else Part("text", "assistant" if role == "assistant" else "system", text)
+        yield prompt(text) if role == "user" else Part("text", blocks.speaker(role), text)
     elif kind == "reasoning":
         yield Part("thinking", "assistant", string(piece.get("content")))
     elif kind == "tool_call":
@@ -55,11 +55,21 @@ def _parts(piece: Mapping[str, Any], role: str, calls: Calls) -> Iterator[Part]:
 def sniff(raw: bytes, records: list[Any]) -> bool:
     """Whether some values, or the lists they hold, are such messages."""
     held = [item for record in records for item in _messages(record)]
-    pieces = [p for m in held if isinstance(m, dict) for p in m.get("parts") or () if isinstance(p, dict)]
+    pieces = [p for m in held if isinstance(m, dict) for p in _list(m.get("parts")) if isinstance(p, dict)]
     typed = all(
         isinstance(m, dict) and isinstance(m.get("role"), str) and isinstance(m.get("parts"), list) for m in held
     )
-    return bool(pieces) and typed and all(isinstance(p.get("type"), str) and "text" not in p for p in pieces)
+    return (
+        bool(pieces)
+        and typed
+        and all(
+            isinstance(p.get("type"), str) and "text" not in p and not p["type"].startswith("tool-") for p in pieces
+        )
+    )
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _messages(record: Any) -> list[Any]:

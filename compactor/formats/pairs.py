@@ -15,6 +15,7 @@ class Calls:
         self._known: dict[str, tuple[str, Mapping[str, Any]]] = {}
         self._open: dict[str, str] = {}
         self._made = 0
+        self._met = set[str]()
 
     def __contains__(self, call_id: str) -> bool:
         return call_id in self._known
@@ -34,6 +35,12 @@ class Calls:
             call_id = next((i for i, called in self._open.items() if not name or called == name), "")
         self._open.pop(call_id, None)
         return call_id
+
+    def first(self, what: str) -> bool:
+        """Whether this is the first of its kind that the reader meets in the conversation."""
+        new = what not in self._met
+        self._met.add(what)
+        return new
 
     def answered(self, call_id: str) -> bool:
         """Whether a call is known and has its result."""

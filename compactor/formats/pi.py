@@ -116,7 +116,8 @@ class _Reading:
         else:
             live = sent
         counted = {*live, *past}
-        side = frozenset(i for i in path if i not in counted and i not in header and not entries[i].damage)
+        old = {i for i in path if self.kinds[i] == "compaction"}
+        side = frozenset(i for i in path if i not in {*counted, *header, *old} and not entries[i].damage)
         notes += [Note(entry.line, f"damaged: {entry.damage}") for entry in entries if entry.damage]
         everything = (*header, *live)
         return Transcript(
@@ -225,7 +226,7 @@ def _result(message: Value, calls: pairs.Calls) -> Iterator[Part]:
 
 
 def _load(entry: Entry) -> dict[str, Any]:
-    return dict(next(lines.records(entry.raw)).value) if not entry.damage else {}
+    return (lines.editable(entry.raw) or {}) if not entry.damage else {}
 
 
 def _comparable(entry: Entry) -> Any:
@@ -262,7 +263,7 @@ class _Writing:
         transcript, entries = self.transcript, self.transcript.entries
         end = b"\r\n" if entries and entries[0].raw.endswith(b"\r\n") else b"\n"
         tail = self._tail()
-        linear = not any(entry.id for entry in entries[1:])
+        linear = transcript.version == "1" and not any(entry.parent for entry in entries)
         fixed = [entries[index] for index in transcript.live[: transcript.fixed]]
         settings = self._settings(tail)
         chunks = [self._kept(entry, end) for entry in (*fixed, *settings)]

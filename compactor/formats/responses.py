@@ -50,7 +50,7 @@ def _is_item(item: Message) -> bool:
     kind = item.get("type")
     if kind is None:
         return "role" in item and "content" in item and "tool_calls" not in item
-    return kind in items.KINDS and not {"data", "message", "messageID"} & set(item)
+    return isinstance(kind, str) and kind in items.KINDS and not {"data", "message", "messageID"} & set(item)
 
 
 def _tells(item: Message) -> bool:
@@ -58,7 +58,7 @@ def _tells(item: Message) -> bool:
     content = item.get("content")
     blocks = content if isinstance(content, list) else ()
     typed = any(isinstance(b, dict) and string(b.get("type")) in ("input_text", "output_text") for b in blocks)
-    return item.get("type") in _SIGNS or typed or item.get("type") == "message"
+    return string(item.get("type")) in (*_SIGNS, "message") or typed
 
 
 FORMAT = MessageList(

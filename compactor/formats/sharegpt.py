@@ -25,10 +25,10 @@ class ShareGPT(Plain):
     """Turns of `from` and `value`."""
 
     def role(self, message: Message) -> str:
-        return ROLES.get(string(message.get("from")), "") if "value" in message else ""
+        return ROLES.get(string(message.get("from")).lower(), "") if "value" in message else ""
 
     def parts(self, message: Message, calls: Calls, before: str) -> tuple[Part, ...]:
-        text, who = string(message.get("value")), message.get("from")
+        text, who = string(message.get("value")), string(message.get("from")).lower()
         role = self.role(message)
         if who == "function_call":
             made = arguments(text)
@@ -41,6 +41,9 @@ class ShareGPT(Plain):
         if role == "user":
             return (prompt(text),)
         return (Part("text", "assistant" if role == "assistant" else "system", text),)
+
+    def without(self, message: Message, orphans: frozenset[str]) -> Message | None:
+        return message  # no API refuses it
 
     def said(self, text: str, role: str, like: Message, after: Message) -> Message:
         return {"from": _NAMES.get(role, role), "value": text}

@@ -1,6 +1,7 @@
 """Trajectories of SWE-agent: one object, its `history` in messages like OpenAI's.
 
-Results name their calls in `tool_call_ids`; an output in the user's role is told by its `message_type`.
+Results name their calls in `tool_call_ids`. The agent works alone: the first message in the user's role that is no
+demonstration is the task, the others are what it saw.
 What is replayed is `history`; `trajectory` repeats the prompt for every step and is left as it is
 (SWE-agent/SWE-agent, `sweagent/agent/history_processors.py`).
 """
@@ -22,7 +23,7 @@ class SWEAgent(OpenAI):
         named = message.get("tool_call_ids")
         if message.get("role") == "tool" and isinstance(named, list) and named:
             return super().parts({**message, "tool_call_id": named[0]}, calls, before)
-        if message.get("role") == "user" and message.get("message_type") == "observation":
+        if message.get("role") == "user" and (message.get("is_demo") or not calls.first("task")):
             told = super().parts(message, calls, before)
             return tuple(Part("text", "tool", part.text) if part.kind == "text" else part for part in told)
         return super().parts(message, calls, before)

@@ -13,6 +13,8 @@ from compactor.formats.pairs import Calls
 from compactor.formats.voice import prompt
 from compactor.transcript import Part
 
+_OTHERS = ("tool_call", "tool_call_response", "blob", "file_data", "uri")
+"""Kinds of parts that OpenTelemetry's messages have."""
 _ENDED = ("output-available", "output-error", "output-denied")
 _OWN_PARTS = ("step-start", "source-url", "source-document", "dynamic-tool")
 _OWN_CONTENT = ("tool-call", "tool-result")
@@ -38,7 +40,7 @@ def _parts(piece: Mapping[str, Any], role: str, calls: Calls) -> Iterator[Part]:
     kind = string(piece.get("type"))
     if kind == "text":
         text = string(piece.get("text"))
-        yield prompt(text) if role == "user" else Part("text", "assistant" if role == "assistant" else "system", text)
+        yield prompt(text) if role == "user" else Part("text", blocks.speaker(role), text)
     elif kind == "reasoning":
         yield Part("thinking", "assistant", string(piece.get("text")))
     elif kind == "tool-call":
@@ -78,9 +80,15 @@ def sniff(raw: bytes, records: list[Any]) -> bool:
         return False
     kinds = [kind for message in held for kind in _kinds(message)]
     if any(isinstance(message.get("parts"), list) for message in held):
-        pieces = [p for message in held for p in message.get("parts") or () if isinstance(p, dict)]
-        return bool(pieces) and all("content" not in p and isinstance(p.get("type"), str) for p in pieces)
+        pieces = [p for message in held for p in _list(message.get("parts")) if isinstance(p, dict)]
+        return bool(pieces) and all(
+            "content" not in p and isinstance(p.get("type"), str) and p["type"] not in _OTHERS for p in pieces
+        )
     return any(kind in _OWN_CONTENT for kind in kinds)
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _messages(record: Any) -> list[Any]:
