@@ -32,8 +32,19 @@ def _format(path: Path) -> str:
         return ""
 
 
+@cache
+def other_files() -> list[Path]:
+    """Every further file in which some format is found."""
+    paths = sorted(path for path in Path(FOLDER).rglob("*") if path.is_file()) if FOLDER else []
+    return [path for path in paths if _format(path) not in ("", "claude-code", "empty") and path not in tau_files()]
+
+
 def tau_files() -> list[Path]:
     return sorted(Path(FOLDER, "real/tau-bench").glob("*.json*")) if FOLDER else []
+
+
+NO_TRANSCRIPTS = ("fixtures/llm_data/README.md", "Conversations/error_missing_required_field/request.json")
+"""Files in which something like a message stands, and no conversation."""
 
 
 def short(path: Path) -> str:
@@ -67,6 +78,18 @@ def check(source: Source, positions: list[int], options: Options) -> Iterator[Ou
 def test_claude_code_sessions(path: Path) -> None:
     source = formats.read(path.read_bytes(), path.name)
     for _ in check(source, list(range(len(source.transcripts))), Options()):
+        pass
+
+
+@needs_sessions
+@pytest.mark.parametrize("path", other_files(), ids=short)
+def test_sessions_of_every_other_format(path: Path) -> None:
+    if short(path) in NO_TRANSCRIPTS:
+        with pytest.raises(InputError):
+            formats.read(path.read_bytes(), path.name)
+        return
+    source = formats.read(path.read_bytes(), path.name)
+    for _ in check(source, list(range(min(len(source.transcripts), 20))), Options()):
         pass
 
 
