@@ -20,12 +20,13 @@ REASON = " To tell you how to proceed, the user said:\n"
 Form = Literal[
     "openai", "anthropic", "claude-code", "codex", "pi", "gemini", "gemini-json", "opencode", "responses", "langchain",
     "vercel", "otel", "swe-agent", "atif", "sharegpt", "copilot", "kimi", "openhands", "openhands-sdk",
+    "goose",
 ]  # fmt: skip
 FORMS: tuple[Form, ...] = ("openai", "anthropic", "claude-code", "codex", "pi")
 """The forms in which a conversation keeps all that is told of it."""
 LISTED: tuple[Form, ...] = (
     "gemini", "gemini-json", "opencode", "responses", "langchain", "vercel", "otel", "swe-agent", "atif", "sharegpt",
-    "copilot", "kimi", "openhands", "openhands-sdk",
+    "copilot", "kimi", "openhands", "openhands-sdk", "goose",
 )  # fmt: skip
 """Further forms; some know no failures, some no ids."""
 
@@ -465,7 +466,21 @@ def _openhands_sdk(steps: list[Step]) -> Iterator[dict[str, Any]]:
                    "tool_name": made.name, "tool_call_id": made.id}  # fmt: skip
 
 
+def _goose(steps: list[Step]) -> Iterator[dict[str, Any]]:
+    for step in steps:
+        content: list[dict[str, Any]] = [{"type": "text", "text": step.text}] if step.text or not step.calls else []
+        for made in step.calls:
+            call = {"name": made.name, "arguments": made.arguments}
+            content.append({"type": "toolRequest", "id": made.id, "toolCall": {"status": "success", "value": call}})
+        if step.role == "tool":
+            told = {"content": [{"type": "text", "text": step.text}], "isError": step.failed}
+            content = [{"type": "toolResponse", "id": step.call_id, "toolResult": {"status": "success", "value": told}}]
+        role = "user" if step.role == "tool" else step.role
+        yield {"role": role, "created": 1, "content": content, "metadata": {"userVisible": True, "agentVisible": True}}
+
+
 _RECORDS = {
+    "goose": _goose,
     "copilot": _copilot, "kimi": _kimi, "openhands": _openhands, "openhands-sdk": _openhands_sdk,
     "openai": _openai, "anthropic": _anthropic, "claude-code": _claude_code, "codex": _codex, "pi": _pi,
     "gemini": _gemini, "gemini-json": _gemini_messages, "opencode": _opencode, "responses": _responses,
