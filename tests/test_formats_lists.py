@@ -227,3 +227,37 @@ def test_odd_types_are_bad_input_or_read(form: str | None, record: dict[str, obj
     raw = json.dumps(record).encode() + b"\n"
     with suppress(InputError):
         assert write(formats.read(raw * 2, "in", form)) == raw * 2
+
+
+# aider's Markdown
+
+
+HISTORY = (
+    "\n# aider chat started at 2026-01-01 10:00:00\n\n> aider v0.80\n> Model: big-1\n\n#### Count the beds.  \n"
+    "#### Never touch the ferns.  \n\nI count.\n\n> 12 beds\n\nTwelve.\n\n#### And the ferns?\n\nNone.\n"
+)
+
+
+def test_aider_histories_are_read_line_by_line() -> None:
+    source = formats.read((HISTORY * 2).encode(), "in")
+    assert (source.format, len(source.transcripts)) == ("aider", 2)
+    assert write(source) == (HISTORY * 2).encode()
+    transcript = source.transcripts[1]
+    parts = [part for index in transcript.live for part in transcript.entries[index].parts]
+    assert [(part.speaker, part.text) for part in parts][1:] == [
+        ("human", "Count the beds.\nNever touch the ferns."), ("assistant", "I count."), ("tool", "12 beds"),
+        ("assistant", "Twelve."), ("human", "And the ferns?"), ("assistant", "None."),
+    ]  # fmt: skip
+    assert transcript.entries[0].line == HISTORY.count("\n") + 2
+
+
+def test_aider_histories_are_compacted_session_by_session() -> None:
+    turns = "".join(
+        f"#### Plan bed {n}.\n\nBed {n} gets {n * 11} ml. {'Its plan is long. ' * 30}\n\n" for n in range(12)
+    )
+    raw = (HISTORY + turns).encode()
+    done = pipeline.compact(formats.read(raw, "in"), Options(keep=Keep(4)))
+    assert done.changed, done.outcomes[0].reason
+    assert done.data.startswith(b"\n# aider chat started at")
+    assert done.data.count(b"#### [compact record]") == 1
+    assert not pipeline.compact(formats.read(done.data, "out"), Options(keep=Keep(4))).changed

@@ -7,6 +7,7 @@ from typing import Any
 
 from compactor.errors import InputError
 from compactor.formats import (
+    aider,
     anthropic,
     atif,
     claude_code,
@@ -36,7 +37,7 @@ __all__ = ["FORMATS", "Embedded", "Format", "detect", "formats", "read"]
 _BUILT_IN: tuple[Format, ...] = (
     claude_code.FORMAT, codex.FORMAT, gemini.FORMAT, gemini.LEGACY, pi.FORMAT, opencode.FORMAT, anthropic.FORMAT,
     openai.FORMAT, responses.FORMAT, langchain.FORMAT, vercel.FORMAT, otel.FORMAT, swe_agent.FORMAT, atif.FORMAT,
-    sharegpt.FORMAT, openhands.FORMAT, openhands_sdk.FORMAT, copilot.FORMAT, kimi.FORMAT, goose.FORMAT,
+    sharegpt.FORMAT, openhands.FORMAT, openhands_sdk.FORMAT, copilot.FORMAT, kimi.FORMAT, goose.FORMAT, aider.FORMAT,
 )  # fmt: skip
 FORMATS: dict[str, Format] = {form.name: form for form in _BUILT_IN}
 """The built-in formats, by the name that `--format` takes."""
