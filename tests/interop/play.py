@@ -1,9 +1,10 @@
 """A real client plays a session, resumes what compact made of it, goes on, and resumes that compacted again.
 
-    python tests/interop/play.py CLIENT FOLDER
+    python tests/interop/play.py CLIENT FOLDER [SESSION]
 
 runs inside a network namespace of its own, where the only host is the model of loopback.py, with a throw-away home in
-FOLDER, and prints one JSON object: what the model was sent after each resumption, and what `compact` said.
+FOLDER, and prints one JSON object: what the model was sent after each resumption, and what `compact` said. With
+SESSION, a file of that client's, the client goes on from that one.
 """
 
 import json
@@ -60,6 +61,8 @@ class Client:
     name: str
     folder: Path
     model: Model
+    resumable: str = ""
+    """What the session that was placed last is resumed by."""
 
     @property
     def home(self) -> Path:
@@ -158,7 +161,7 @@ class Client:
     def place(self, session: Path) -> str:
         """Put a session where the client looks for it; returns the name to resume it by."""
         if self.name == "pi":
-            return str(session)
+            return str(shutil.copyfile(session, self.folder / f"resumed-{session.name}"))
         if self.name == "opencode":
             shutil.rmtree(self.home / ".local", ignore_errors=True)
             return str(re.findall(r"ses_\w+", self.run("import", str(session)))[-1])
@@ -182,9 +185,9 @@ class Client:
 
     def resumed(self, session: Path) -> dict[str, Any]:
         """What the model is sent when the session is resumed, and in how many requests."""
-        name = self.place(session)
+        self.resumable = self.place(session)
         self.model.play([Turn("Understood.")])
-        self.say(PROBE, session=name)
+        self.say(PROBE, session=self.resumable)
         probed = [body for body in self.model.sent if PROBE in json.dumps(body)]
         messages: list[Any] = next(
             (probed[-1][key] for key in ("messages", "input", "contents") if probed and key in probed[-1]), []
@@ -214,22 +217,27 @@ def compact(folder: Path, *words: str) -> str:
     return done.stdout + done.stderr
 
 
-def main(name: str, folder: Path) -> dict[str, Any]:
+def main(name: str, folder: Path, session: Path | None = None) -> dict[str, Any]:
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
-    model = Model(turns(name))
-    client = Client(name, folder, model)
+    client = Client(name, folder, Model(turns(name)))
     client.configure()
-    for n, prompt in enumerate(PROMPTS):
-        client.say(prompt, more=n > 0)
     ending = ".json" if name == "opencode" else ".jsonl"
     first, second = folder / f"first{ending}", folder / f"second{ending}"
-    shutil.copyfile(client.newest(), first)
+    if session:
+        first.write_bytes(b"".join(_at_home(line, client) for line in session.read_bytes().splitlines(keepends=True)))
+    else:
+        for n, prompt in enumerate(PROMPTS):
+            client.say(prompt, more=n > 0)
+        shutil.copyfile(client.newest(), first)
     compact(folder, "run", first.name, "-o", f"first.c{ending}", "--summary", "first.s.json", "--keep", KEEP)
     told: dict[str, Any] = {"first": client.resumed(folder / f"first.c{ending}")}
-    grown = folder / f"first.c{ending}" if name == "pi" else client.newest()
-    shutil.copyfile(grown, second)
+    if session:
+        client.model.play(turns(name))
+        for prompt in PROMPTS[:2]:
+            client.say(prompt, session=client.resumable)
+    shutil.copyfile(client.resumable if name == "pi" else client.newest(), second)
     shutil.copyfile(folder / "first.s.json", folder / "second.before.summary.json")
-    again = ["--summary", "second.s.json", "--keep", "2", "--max-summary", "1200"]
+    again = ["--summary", "second.s.json", "--keep", "2", *([] if session else ["--max-summary", "1200"])]
     compact(folder, "run", second.name, "-o", f"second.c{ending}", *again)
     told["second"] = client.resumed(folder / f"second.c{ending}")
     told["verified"] = compact(folder, "verify", "second.s.json", first.name, second.name)
@@ -238,5 +246,17 @@ def main(name: str, folder: Path) -> dict[str, Any]:
     return told
 
 
+def _at_home(line: bytes, client: Client) -> bytes:
+    """A line of somebody's session with the folder and the provider of this home in its header."""
+    if client.name == "pi" and line.startswith(b'{"type":"session"'):
+        record = {**json.loads(line), "cwd": str(client.cwd)}
+    elif client.name == "codex" and b'"type":"session_meta"' in line[:100]:
+        record = json.loads(line)
+        record["payload"].update(cwd=str(client.cwd), model_provider="mock")
+    else:
+        return line
+    return json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+
+
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(main(sys.argv[1], Path(sys.argv[2]))))
+    sys.stdout.write(json.dumps(main(sys.argv[1], *map(Path, sys.argv[2:]))))
