@@ -251,6 +251,11 @@ def test_aider_histories_are_read_line_by_line() -> None:
     assert transcript.entries[0].line == HISTORY.count("\n") + 2
 
 
+def test_what_holds_no_session_of_aiders_is_refused() -> None:
+    with pytest.raises(InputError, match="x.md: holds no session of aider's"):
+        formats.read(b'{"role": "user", "content": "hi"}\n', "x.md", "aider")
+
+
 def test_aider_histories_are_compacted_session_by_session() -> None:
     turns = "".join(
         f"#### Plan bed {n}.\n\nBed {n} gets {n * 11} ml. {'Its plan is long. ' * 30}\n\n" for n in range(12)
