@@ -35,6 +35,10 @@ ModelOption = Annotated[
 WindowOption = Annotated[
     int | None, typer.Option(min=1, metavar="N", help="Tokens of the model's window.", rich_help_panel=ASKING)
 ]
+NoRedactOption = Annotated[
+    bool,
+    typer.Option("--no-redact", help="Show the model and the summary passwords, keys and tokens as they are."),
+]
 PromptOption = Annotated[
     str, typer.Option("--prompt", metavar="FILE", help="The instruction, in place of our own.", rich_help_panel=ASKING)
 ]
@@ -104,6 +108,7 @@ def run(
     no_log: Annotated[
         bool, typer.Option("--no-log", help="Neither keep replies nor use kept ones.", rich_help_panel=ASKING)
     ] = False,
+    no_redact: NoRedactOption = False,
     pin: Annotated[
         list[str] | None, typer.Option(metavar="REF|REGEX", help="Entries whose words stay whole; repeatable.")
     ] = None,
@@ -150,7 +155,7 @@ def run(
         )  # fmt: skip
         options = Options(
             keep=Keep(keep, keep_turns, keep_tokens), budget=tokens, at=share, max_summary=max_summary,
-            focus=_text(focus), pins=tuple(map(_text, pin or ())), block_role=block_role,
+            focus=_text(focus), pins=tuple(map(_text, pin or ())), block_role=block_role, redact=not no_redact,
         )  # fmt: skip
         report = jobs.run(
             jobs.Job(transcript, options, ask, out, summary, format_name, _numbers(select), _text(task), in_place,
@@ -316,6 +321,7 @@ def prompt(
     ] = False,
     format_name: Annotated[str, typer.Option("--format", help="The input's format (see compact formats).")] = "",
     select: Annotated[str, typer.Option(metavar="N,...", help="Which conversations of the file, from 1.")] = "",
+    no_redact: NoRedactOption = False,
     as_json: Annotated[bool, typer.Option("--json", help="The requests, one JSON object on each line.")] = False,
 ) -> None:
     """Print what a model would be sent; nothing is asked.
@@ -328,7 +334,8 @@ def prompt(
     from compactor.split import Keep
 
     with _errors_as_json(as_json):
-        options = Options(keep=Keep(keep, keep_turns, keep_tokens), max_summary=max_summary, focus=_text(focus))
+        options = Options(keep=Keep(keep, keep_turns, keep_tokens), max_summary=max_summary, focus=_text(focus),
+                          redact=not no_redact)  # fmt: skip
         ask = Ask(model, window=window or 0, reuse_prefix=reuse_prefix, instruction=_instruction(prompt_file))
         job = jobs.Job(transcript, options, ask, summary=summary, format=format_name, select=_numbers(select))
         requests = jobs.requests(job)

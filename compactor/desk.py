@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from compactor import head, hints, prompt, verify
+from compactor import head, hints, prompt, redact, verify
 from compactor.catalog import Entry as Known
 from compactor.errors import UsageError
 from compactor.evidence import Evidence
@@ -197,7 +197,9 @@ class Desk:
         return Request((*messages, last), self.output, prompt.schema(), self.tools, tokens=tokens)
 
     def _no_prefix(self) -> str:
-        """Why the provider can't hold the session's messages; empty where it may."""
+        """Why the provider can't hold the session's messages, or mustn't get them again; empty where it may."""
+        if masked := redact.lines(self.task.prefix):
+            return f"its messages hold secrets (line {masked[0]}), which no model is sent without --no-redact"
         form, writer = self.task.source.format, self.task.written_by
         if form != "openai":
             return f"a {form} session doesn't hold what its prefix begins with (system prompt, tools)"

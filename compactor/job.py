@@ -21,6 +21,8 @@ from compactor.formats import lines as stored
 from compactor.formats import sample, spans
 from compactor.ledger import extract
 from compactor.pipeline import Compacted, Options, Outcome, Plan
+from compactor.redact import lines as redact_lines
+from compactor.redact import redacted
 from compactor.render import markdown
 from compactor.snapshot import Snapshot
 from compactor.transcript import Source, Transcript
@@ -184,7 +186,8 @@ def _read(job: Job, raw: bytes) -> Source:
     if _is_hollow(raw):
         return Source(name, raw, job.format or "empty", ())
     try:
-        return formats.read(raw, name, job.format or None)
+        source = formats.read(raw, name, job.format or None)
+        return redacted(source) if job.options.redact else source
     except InputError as error:
         broken = _broken(raw)
         if not broken:
@@ -441,6 +444,7 @@ def _planned(
     lines = [line for plan in plans for line in _plan_lines(source, plan, len(plans) > 1)] or [
         f"{source.name}: it holds no messages"
     ]
+    lines += [f"  {told}" for told in _secrets(job, source, plans)]
     lines += [*_outline_lines(asked), *_too_dear(job, asked)]
     body = {
         "status": "planned" if busy else "unchanged",
@@ -599,6 +603,7 @@ def _done(job: Job, compacted: Compacted, paths: Paths, document: Mapping[str, A
         follow.append(f"resume it: {paths.resume or _resumable(job)}")
     line = "; ".join([line, *filter(None, follow)])
     warnings = [f"{name}: {finding}" for o in done for finding in o.verdict.findings]
+    warnings += [f"{name}: {told}" for told in _secrets(job, compacted.source, [o.plan for o in done])]
     warnings += [f"{name}: {note}" for o in done if o.asked for note in o.asked.notes]
     warnings += [f"{name}: {o.plan.cut.note}" for o in done if o.plan.cut and o.plan.cut.note]
     if paths.transcript == files.STDIN and job.path == files.STDIN and not paths.summary:
@@ -612,6 +617,27 @@ def _done(job: Job, compacted: Compacted, paths: Paths, document: Mapping[str, A
     edits = tuple(f"{name}:{note.line}: {note.text}" for o in done for note in o.edits)
     body = _body(compacted, "compacted", "", paths, started)
     return Report("compacted", (line, *warnings), (*_notes(compacted.source), *edits), stdout, body)
+
+
+def _secrets(job: Job, source: Source, plans: Sequence[Plan]) -> Iterator[str]:
+    """What becomes of the secrets that some conversations hold."""
+    view = source if source.redacted else redacted(source)
+    cut = [(view.transcripts[plan.position], plan.cut.at) for plan in plans if plan.cut and not plan.reason]
+    gone, kept = (
+        sorted({line for told, at in cut for line in redact_lines(told.entries[i] for i in part(told, at))})
+        for part in (lambda told, at: (*told.past, *told.live[:at]), lambda told, at: told.live[at:])
+    )
+    if gone and source.redacted:
+        yield f"secrets in {_lines(gone)} are masked in the summary and for any model"
+    elif gone:
+        yield f"secrets in {_lines(gone)} go to the model and into the summary as they are (--no-redact)"
+    if kept:
+        yield f"secrets in {_lines(kept)} stay in the part kept verbatim: that is your file"
+
+
+def _lines(numbers: Sequence[int]) -> str:
+    shown = ", ".join(map(str, numbers[:5])) + (f" and {len(numbers) - 5} more" if len(numbers) > 5 else "")
+    return f"line{'s' * (len(numbers) != 1)} {shown}"
 
 
 def _resumable(job: Job) -> str:

@@ -16,6 +16,7 @@ from compactor.formats.base import Embedded, Format
 from compactor.identifiers import identifiers
 from compactor.ledger import Ledger, extract
 from compactor.offline import left_out, offline, supplement
+from compactor.redact import cleaned, redacted
 from compactor.render import parse, render, shown
 from compactor.repair import settle
 from compactor.snapshot import Added, Constraint, Fact, Item, OpenLoop, Snapshot, Update
@@ -51,6 +52,8 @@ class Options:
     """Where the full record is, as the block says it."""
     recall: str = ""
     """The command that shows what the block doesn't."""
+    redact: bool = True
+    """Whether secrets are masked in all but the transcript's own bytes."""
 
 
 @dataclass(frozen=True)
@@ -155,6 +158,7 @@ def plan(source: Source, position: int, options: Options, find: FindPrevious | N
     sizes = _sizes(transcript, tokens, cut)
     reason = _not_due(transcript, sizes, options) or ("" if cut else _no_head(transcript, sizes))
     previous, findings = _previous(source, transcript, find) if cut and not reason else (None, ())
+    previous = cleaned(previous) if previous and options.redact else previous
     limit = options.max_summary or _default_limit(transcript, sizes)
     return Plan(source, position, transcript, counter, sizes, cut, reason, previous, limit, findings)
 
@@ -252,6 +256,7 @@ def compact(
 
     `asking` says which models to ask; without it the summary is code's alone. Raises ModelError where they fail.
     """
+    source = redacted(source) if options.redact else source
     chosen = list(select) or range(len(source.transcripts))
     plans = [plan(source, position, options, find) for position in chosen]
     outcomes = tuple(_compact_one(planned, options, asking) for planned in plans)

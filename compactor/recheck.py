@@ -9,6 +9,7 @@ from compactor import files, formats, split, summary, verify
 from compactor.errors import InputError
 from compactor.evidence import Evidence
 from compactor.pipeline import block_of
+from compactor.redact import redacted
 from compactor.render import parse, shown
 from compactor.transcript import Source, Transcript
 
@@ -41,6 +42,7 @@ def recheck(path: str, transcripts: Sequence[str]) -> Recheck:
     for one in summaries:
         cited = {str(source.get("sha256")): source.get("format") for source in one.provenance.get("sources", [])}
         sources = [formats.read(data, name, cited[sha]) for name, data, sha in _matching(read, cited)]
+        sources = [redacted(source) for source in sources] if _masks(one) else sources
         outputs = [found for name, data in read for found in _outputs(one, name, data)]
         used |= {source.name for source in sources} | {name for name, _ in outputs}
         more = [finding for _, found in outputs for finding in _output_findings(one, found, sources)]
@@ -60,6 +62,12 @@ def recheck(path: str, transcripts: Sequence[str]) -> Recheck:
         for name in strangers
     ]
     return Recheck(tuple(verdicts), tuple(lines), strangers)
+
+
+def _masks(one: summary.Summary) -> bool:
+    """Whether secrets were masked when the summary was written: then its words are those of the masked sources."""
+    settings = one.provenance.get("settings")
+    return not isinstance(settings, Mapping) or settings.get("redact") is not False
 
 
 def _matching(read: Iterable[tuple[str, bytes]], cited: Mapping[str, Any]) -> Iterator[tuple[str, bytes, str]]:

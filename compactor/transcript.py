@@ -156,6 +156,8 @@ class Source:
     transcripts: tuple[Transcript, ...]
     guesses: tuple[str, ...] = ()
     """What the reader assumed and the bytes don't prove, to be told to the user."""
+    redacted: bool = False
+    """Whether secrets are masked in what its entries say; the bytes stay as they are."""
 
     @cached_property
     def sha256(self) -> str:

@@ -888,3 +888,35 @@ def test_offline_03(arguments: str) -> None:
     done = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True, check=False)
     assert "Traceback" not in done.stderr
     assert not {"litellm", "tiktoken", "orjson", "requests"} & set(done.stdout.rpartition("loaded ")[2].split())
+
+
+# secrets
+
+
+def test_secrets_01(here: Path) -> None:
+    key, bearer = "sk-test-" + "0a1b2c3d" * 4, "abc7.def8.ghi9" * 2
+    pem = f"-----BEGIN PRIVATE KEY-----\nMIIB{'Qk1' * 20}\n-----END PRIVATE KEY-----"
+    printed = f"API_KEY={key}\nAuthorization: Bearer {bearer}\n{pem}"
+    first = Turn("Look at the environment.", (Round("", (Call("e", "Bash", {"command": "printenv"}, printed),)),))
+    (here / "x.jsonl").write_bytes(jsonl(openai([first, *TURNS])))
+    done = compact("run", "x.jsonl")
+    assert done.code == 0
+    assert "secrets in line 4 are masked" in done.err
+    told = done.err + (here / "x.summary.json").read_text() + (here / "x.compacted.jsonl").read_text()
+    assert not [secret for secret in (key, bearer, "MIIBQk1") if secret in told]
+
+
+def test_secrets_02() -> None:
+    named = (
+        "9f3c1ab2d4e5f60718293a4b5c6d7e8f90123456",
+        "3b241101-e2bb-4255-8caf-4136c566a962",
+        "sha256:" + "ab12cd34" * 8,
+    )
+    printed = f"commit {named[0]}\nrun {named[1]}\n{named[2]}\npassword=hunter2\n"
+    first = Turn(f"Find commit {named[0]}, run {named[1]} and image {named[2]}.",
+                 (Round("", (Call("e", "Bash", {"command": "git show"}, printed),)),))  # fmt: skip
+    done = shrunk(openai([first, *TURNS]))
+    (outcome,) = done.outcomes
+    assert all(name in outcome.block for name in named)
+    assert "hunter2" not in outcome.block
+    assert outcome.verdict.ok

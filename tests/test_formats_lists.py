@@ -252,7 +252,7 @@ def test_aider_histories_are_read_line_by_line() -> None:
 
 
 def test_what_holds_no_session_of_aiders_is_refused() -> None:
-    with pytest.raises(InputError, match="x.md: holds no session of aider's"):
+    with pytest.raises(InputError, match=r"x\.md: holds no session of aider's"):
         formats.read(b'{"role": "user", "content": "hi"}\n', "x.md", "aider")
 
 

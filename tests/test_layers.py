@@ -21,7 +21,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     (
         "split", "words", "identifiers", "ledger", "candidates", "choose", "offline", "fold", "render", "budget",
         "evidence", "verify", "repair", "trigger", "formats", "convert", "overview",
-        "shorten", "language", "head", "windows", "hints", "prompt", "reply", "ground",
+        "leaks", "redact", "shorten", "language", "head", "windows", "hints", "prompt", "reply", "ground",
     ),
     ("errors", "transcript", "snapshot", "tools", "exchange"),
 )  # fmt: skip
