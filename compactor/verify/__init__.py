@@ -1,0 +1,56 @@
+"""Whether a snapshot and an output keep their promises: one small function each.
+
+A check looks at one promise and yields findings. Refs into sources that aren't at hand pass where the item was carried
+from the previous snapshot, and are counted as carried.
+"""
+
+from collections.abc import Callable, Iterator
+
+from compactor.verify.case import CHECKED_FIELDS, Case, case, refs_of
+from compactor.verify.finding import Finding, Verdict, words_of
+from compactor.verify.output import block_stands, within_budget
+from compactor.verify.rules import (
+    permissions_are_narrow,
+    quotes_are_whole,
+    quotes_stand,
+    rules_end_by_word,
+    says_no,
+    unsaid_limits,
+    whole_sentence,
+)
+from compactor.verify.sources import (
+    MOST_COPIED,
+    bases_are_true,
+    claims_are_true,
+    identifiers_stand,
+    outputs_are_not_copied,
+    refs_resolve,
+    stands,
+)
+from compactor.verify.whole import nothing_lost, questions_are_answered
+from compactor.verify.work import (
+    artifacts_were_touched,
+    decisions_are_borne,
+    failed,
+    loops_have_owners,
+    steps_are_proven,
+)
+
+__all__ = [
+    "CHECKED_FIELDS", "CHECKS", "MOST_COPIED", "Case", "Finding", "Verdict", "block_stands", "case", "failed",
+    "refs_of", "says_no", "stands", "unsaid_limits", "verify", "whole_sentence", "within_budget", "words_of",
+]  # fmt: skip
+
+CHECKS: tuple[Callable[[Case], Iterator[Finding]], ...] = (
+    refs_resolve, quotes_stand, quotes_are_whole, identifiers_stand, nothing_lost, rules_end_by_word, loops_have_owners,
+    decisions_are_borne, artifacts_were_touched, steps_are_proven, permissions_are_narrow, bases_are_true,
+    claims_are_true, outputs_are_not_copied, questions_are_answered,
+)  # fmt: skip
+
+
+def verify(given: Case) -> Verdict:
+    """Run every check on a snapshot."""
+    findings = tuple(finding for check in CHECKS for finding in check(given))
+    everything = list(given.snapshot.items())
+    carried = sum(given.elsewhere(item) for _, item in everything)
+    return Verdict(findings, carried=carried, items=len(everything))

@@ -1,0 +1,120 @@
+"""Whether an item stands in what it cites."""
+
+import re
+from collections.abc import Iterator
+
+from compactor.evidence import normal
+from compactor.identifiers import exact
+from compactor.snapshot import Fact
+from compactor.transcript import Part
+from compactor.verify.case import Case, refs_of
+from compactor.verify.finding import Finding
+
+MOST_COPIED = 1_000
+"""Characters that an item may repeat of what a tool printed."""
+
+
+def refs_resolve(given: Case) -> Iterator[Finding]:
+    """Every item cites something, and every ref leads to an entry, or was carried from a source that is away."""
+    for name, item in given.snapshot.items():
+        if not item.evidence:
+            yield Finding(
+                "evidence", "error", "cites nothing", "cite the entry it comes from, or drop it", name, item.id
+            )
+        for ref in dict.fromkeys((*refs_of(item), *item.change)):
+            known = given.evidence.knows(ref)
+            if known and not given.evidence.stands(ref):
+                yield Finding(
+                    "refs", "error", "nothing stands there", "cite an entry that exists", name, item.id, (ref,)
+                )
+            elif not known and item.id not in given.carried:
+                yield Finding(
+                    "refs", "error", "the source is unknown", "give the source, or drop it", name, item.id, (ref,)
+                )
+
+
+def identifiers_stand(given: Case) -> Iterator[Finding]:
+    """Every identifier and number of an item stands, whole, in what it cites."""
+    for name, item in given.active():
+        if given.elsewhere(item):
+            continue
+        said = given.new_words(item)
+        cited = given.evidence.text(refs_of(item))
+        cut_off = {piece.split()[-1] for piece in said.split(" …")[:-1] if piece.split()}
+        missing = sorted(i for i in exact(said.replace("…", " ")) if not stands(i, cited, i in "\n".join(cut_off)))
+        if missing and cited:
+            message = f"{', '.join(missing[:5])} doesn't stand in what it cites"
+            yield Finding(
+                "identifiers", "error", message, "copy it from the entry, or drop it", name, item.id, item.evidence
+            )
+
+
+def stands(wanted: str, cited: str, cut_off: bool = False) -> bool:
+    """Whether an identifier or number stands there whole and not as a piece of a longer one.
+
+    The end may be missing where it was cut off; a number may have a unit right behind it, a time its date before it.
+    """
+    number = not any(character.isalpha() for character in wanted)
+    at = cited.find(wanted)
+    while at >= 0:
+        end = at + len(wanted)
+        before, after = cited[max(at - 1, 0) : at], cited[end : end + 1]
+        before = "" if number and _CLOCK.match(cited, max(at - 2, 0)) else before
+        longer = _goes_on(before, wanted[0]) or (not cut_off and _goes_on(after, wanted[-1], unit=number))
+        if not longer:
+            return True
+        at = cited.find(wanted, at + 1)
+    return False
+
+
+_CLOCK = re.compile(r"\dT\d\d:\d\d")
+"""Where the time begins in a date and time (ISO 8601)."""
+
+
+def _goes_on(beside: str, edge: str, unit: bool = False) -> bool:
+    """Whether the character beside an identifier's edge belongs to it."""
+    if not beside.isascii() or not (edge.isalnum() or edge == "_"):
+        return False
+    return beside.isdigit() or (not unit and (beside.isalpha() or beside == "_"))
+
+
+def bases_are_true(given: Case) -> Iterator[Finding]:
+    """A fact is stated or observed, and something it cites makes it so."""
+    for name, item in given.active():
+        if given.elsewhere(item):
+            continue
+        if isinstance(item, Fact) and item.basis not in ("stated", "observed"):
+            yield Finding("basis", "error", f"a fact can't be {item.basis}", "make it a loop to verify", name, item.id)
+        elif isinstance(item, Fact) and not any(_bears(part, item.basis) for part in given.cited(item)):
+            message = f"nothing it cites makes it {item.basis}"
+            yield Finding(
+                "basis", "error", message, "cite a result or the user, or make it a loop", name, item.id, item.evidence
+            )
+
+
+def _bears(part: Part, basis: str) -> bool:
+    if basis == "stated":
+        return part.speaker in ("human", "system") or bool(part.said)
+    return part.speaker in ("tool", "human", "system") or part.kind in ("call", "media")
+
+
+def claims_are_true(given: Case) -> Iterator[Finding]:
+    """What is said to be stated cites somebody who may state it."""
+    for name, item in given.active():
+        if item.basis != "stated" or isinstance(item, Fact) or given.elsewhere(item):
+            continue
+        parts = given.cited(item)
+        if parts and not any(part.said or part.speaker in ("human", "system") or part.verdict for part in parts):
+            message = "nobody who may state it does so there"
+            yield Finding("claimed", "error", message, "say `reported`", name, item.id, item.evidence)
+
+
+def outputs_are_not_copied(given: Case) -> Iterator[Finding]:
+    """No item repeats a long run of what a tool printed: a summary would only move it."""
+    for name, item in given.active():
+        if len(item.text) <= MOST_COPIED or given.elsewhere(item):
+            continue
+        said = normal(item.text)
+        if any(part.speaker == "tool" and said in normal(part.text) for part in given.cited(item)):
+            message = f"copies {len(item.text):,} characters of output"
+            yield Finding("copied", "error", message, "say what it shows in a sentence", name, item.id, item.evidence)
