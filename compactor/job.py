@@ -535,7 +535,8 @@ def _body(compacted: Compacted, status: Status, reason: str, paths: Paths, start
     conversations = [
         _conversation(o.plan) | {"status": _status(o), "reason": o.reason, "tokens_after": o.tokens_after,
                                  "items": o.verdict.items, "findings": o.verdict.as_dict()["findings"],
-                                 "repaired": len(o.verdict.repaired)}
+                                 "repaired": len(o.verdict.repaired),
+                                 "missing": o.verdict.as_dict()["missing"]}
         for o in compacted.outcomes
     ]  # fmt: skip
     models = [outcome.asked.model for outcome in compacted.outcomes if outcome.asked]

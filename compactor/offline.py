@@ -7,7 +7,7 @@ identifiers an item is the first to bring, less where no plain words tie them to
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -38,6 +38,7 @@ from compactor.snapshot import (
     Update,
 )
 from compactor.transcript import Ref
+from compactor.verify.steering import TOLD_IN, unmarked
 
 Size = Callable[[str], int]
 
@@ -123,7 +124,7 @@ def supplement(ledger: Ledger, held: Snapshot, budget: int, size: Size, newest: 
         fields: dict[str, list[Item]] = {}
         for candidate in choice.items():
             fields.setdefault(candidate.field, []).append(candidate.item)
-        update = Update(add=Added.model_validate(fields))
+        update = Update(add=Added.model_validate({name: _unmarked(name, items) for name, items in fields.items()}))
     return update
 
 
@@ -170,7 +171,7 @@ class _Binding:
         fields = {name: list(items) for name, items in self.fields.items()}
         for candidate in choice.items() if choice else ():
             fields[candidate.field].append(candidate.item)
-        add = Added(**{name: tuple(items) for name, items in fields.items()})
+        add = Added(**{name: _unmarked(name, items) for name, items in fields.items()})
         return Update(add=add, close=tuple(self.close), supersede=tuple(self.supersede))
 
     def _add(self, name: str, item: Item) -> str:
@@ -359,6 +360,17 @@ class _Binding:
         else:
             return
         self._add("next_action", NextAction(text=text, evidence=refs, basis="reported"))
+
+
+def _unmarked(name: str, items: Iterable[Item]) -> tuple[Any, ...]:
+    """Items whose words hold no marks of a chat template or a call; quotes stay what was said."""
+    return tuple(items) if name in ("constraints", "authority") else tuple(map(_without_marks, items))
+
+
+def _without_marks(item: Item) -> Item:
+    told = ((key, getattr(item, key, "")) for key in TOLD_IN)
+    changed = {key: plain for key, value in told if value and (plain := unmarked(value)) != value}
+    return item.model_copy(update=changed) if changed else item
 
 
 def _offers(text: str) -> bool:

@@ -286,7 +286,8 @@ def _compact_one(planned: Plan, options: Options, asking: "Asking | None") -> Ou
         *verify.block_stands(fitted.snapshot, block, fitted.short),
         *verify.within_budget(fitted.tokens, planned.limit, fitted.over),
     ]
-    verdict = replace(written.verdict, findings=tuple(findings))
+    missing = tuple(verify.coverage(fitted.snapshot, ledger))
+    verdict = replace(written.verdict, findings=tuple(findings), missing=missing)
     outcome = Outcome(planned, False, snapshot=fitted.snapshot, block=block, verdict=verdict, asked=written.asked,
                       added=written.added, wasted=written.wasted)  # fmt: skip
     if not verdict.ok:

@@ -8,6 +8,7 @@ from typing import Any
 from compactor import files, formats, split, summary, verify
 from compactor.errors import InputError
 from compactor.evidence import Evidence
+from compactor.ledger import extract
 from compactor.pipeline import block_of
 from compactor.redact import redacted
 from compactor.render import parse, shown
@@ -47,9 +48,10 @@ def recheck(path: str, transcripts: Sequence[str]) -> Recheck:
         used |= {source.name for source in sources} | {name for name, _ in outputs}
         more = [finding for _, found in outputs for finding in _output_findings(one, found, sources)]
         verdict = _check(one, sources)
-        verdict = replace(verdict, findings=(*verdict.findings, *_unnamed(one), *more))
+        missing = tuple(_missed(one, sources))
+        verdict = replace(verdict, findings=(*verdict.findings, *_unnamed(one), *more), missing=missing)
         verdicts.append(verdict)
-        lines += [str(finding) for finding in verdict.findings]
+        lines += [str(finding) for finding in (*verdict.findings, *verdict.missing)]
         where = f" #{one.select}" if len(summaries) > 1 else ""
         state = "stands" if verdict.ok else f"{len(verdict.errors)} errors"
         carried = f", {verdict.carried} not checked: their sources weren't given" if verdict.carried else ""
@@ -126,6 +128,19 @@ def _unnamed(one: summary.Summary) -> Iterator[verify.Finding]:
         if refs:
             message = "the source isn't among those that the summary names"
             yield verify.Finding("refs", "error", message, "cite a source of it, or drop it", name, item.id, refs)
+
+
+def _missed(one: summary.Summary, sources: Sequence[Source]) -> Iterator[verify.Finding]:
+    """What the summary leaves out of the newest source, where that is at hand: of all that stood before its cut."""
+    named, cut = one.provenance.get("sources", []), one.provenance.get("cut")
+    newest = next((source for source in sources if named and source.sha256 == named[-1].get("sha256")), None)
+    if not newest or not 0 < one.select <= len(newest.transcripts):
+        return
+    at = cut.get("at_line", 0) if isinstance(cut, Mapping) else 0
+    transcript = newest.transcripts[one.select - 1]
+    fixed = {transcript.entries[index].line for index in transcript.live[: transcript.fixed]}
+    head = [entry for entry in transcript.story() if (not at or entry.line < at) and entry.line not in fixed]
+    yield from verify.coverage(one.snapshot, extract(newest.short, head))
 
 
 def _check(one: summary.Summary, sources: Sequence[Source]) -> verify.Verdict:

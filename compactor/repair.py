@@ -4,6 +4,7 @@ Always in the safe direction: narrow, quote, demote to a `verify:` loop, restore
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from compactor import words
@@ -21,7 +22,19 @@ from compactor.snapshot import (
     OpenLoop,
     Snapshot,
 )
-from compactor.verify import MOST_COPIED, Case, Finding, Verdict, says_no, unsaid_limits, verify, whole_sentence
+from compactor.verify import (
+    ASKS_FIRST,
+    MARKED,
+    MOST_COPIED,
+    Case,
+    Finding,
+    Verdict,
+    says_no,
+    unmarked,
+    unsaid_limits,
+    verify,
+    whole_sentence,
+)
 
 
 def repair(given: Case, findings: Iterable[Finding], last: str) -> Snapshot:
@@ -83,6 +96,12 @@ def _mend(given: Case, item: Item, finding: Finding, demoted: list[Item]) -> Ite
     if finding.check == "denied":
         demoted.append(item)
         return None if item.id not in given.carried else _closed(item)
+    if finding.check == "steers" and finding.message == MARKED:
+        return item.model_copy(update={k: unmarked(v) for k, v in item if isinstance(v, str) and k != "path"})
+    if finding.check == "next":
+        return item.model_copy(update={"text": f"{ASKS_FIRST}{item.text}"})
+    if finding.check == "agree":
+        return item.model_copy(update={"status": "closed", "by": ""}) if finding.severity == "error" else item
     if finding.check == "ended":
         return item.model_copy(update={"status": "active", "by": "", "change": ()})
     if finding.check == "lost":
@@ -153,4 +172,4 @@ def settle(given: Case, last: str, rounds: int = 3) -> tuple[Snapshot, Verdict]:
         given = Case(snapshot, given.evidence, given.previous, given.carried)
         verdict = verify(given)
     mended = tuple(finding for finding in first.findings if finding not in verdict.findings)
-    return given.snapshot, Verdict(verdict.findings, mended, verdict.carried, verdict.items)
+    return given.snapshot, replace(verdict, repaired=mended)

@@ -875,7 +875,10 @@ def test_verify_passes_what_run_wrote() -> None:
     for name, data in {"o": OPENAI, "a": ANTHROPIC, "c": CLAUDE}.items():
         ok("run", put(f"{name}.jsonl", data))
         done = ok("verify", f"{name}.summary.json", f"{name}.jsonl", f"{name}.compacted.jsonl")
-        one_line(done, f"{name}.summary.json: stands", "against 1 of 1 sources")
+        *missing, last = done.lines
+        assert last.startswith(f"{name}.summary.json: stands; ")
+        assert last.endswith("against 1 of 1 sources")
+        assert all(line.startswith("coverage: ") for line in missing)
         assert ok("verify", f"{name}.summary.json", f"{name}.jsonl", "--json").json["ok"] is True
 
 

@@ -7,6 +7,7 @@ from the previous snapshot, and are counted as carried.
 from collections.abc import Callable, Iterator
 
 from compactor.verify.case import CHECKED_FIELDS, Case, case, refs_of
+from compactor.verify.coverage import coverage
 from compactor.verify.finding import Finding, Verdict, words_of
 from compactor.verify.output import block_stands, within_budget
 from compactor.verify.rules import (
@@ -27,7 +28,8 @@ from compactor.verify.sources import (
     refs_resolve,
     stands,
 )
-from compactor.verify.whole import nothing_lost, questions_are_answered
+from compactor.verify.steering import ASKS_FIRST, MARKED, hijack, next_action_is_safe, nobody_is_steered, unmarked
+from compactor.verify.whole import items_agree, nothing_lost, questions_are_answered
 from compactor.verify.work import (
     artifacts_were_touched,
     decisions_are_borne,
@@ -37,14 +39,35 @@ from compactor.verify.work import (
 )
 
 __all__ = [
-    "CHECKED_FIELDS", "CHECKS", "MOST_COPIED", "Case", "Finding", "Verdict", "block_stands", "case", "failed",
-    "refs_of", "says_no", "stands", "unsaid_limits", "verify", "whole_sentence", "within_budget", "words_of",
+    "ASKS_FIRST",
+    "CHECKED_FIELDS",
+    "CHECKS",
+    "MARKED",
+    "MOST_COPIED",
+    "Case",
+    "Finding",
+    "Verdict",
+    "block_stands",
+    "case",
+    "coverage",
+    "failed",
+    "hijack",
+    "refs_of",
+    "says_no",
+    "stands",
+    "unmarked",
+    "unsaid_limits",
+    "verify",
+    "whole_sentence",
+    "within_budget",
+    "words_of",
 ]  # fmt: skip
 
 CHECKS: tuple[Callable[[Case], Iterator[Finding]], ...] = (
     refs_resolve, quotes_stand, quotes_are_whole, identifiers_stand, nothing_lost, rules_end_by_word, loops_have_owners,
     decisions_are_borne, artifacts_were_touched, steps_are_proven, permissions_are_narrow, bases_are_true,
-    claims_are_true, outputs_are_not_copied, questions_are_answered,
+    claims_are_true, outputs_are_not_copied, nobody_is_steered, next_action_is_safe, items_agree,
+    questions_are_answered,
 )  # fmt: skip
 
 

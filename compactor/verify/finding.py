@@ -11,7 +11,7 @@ class Finding:
     """What a check found, and the cure."""
 
     check: str
-    severity: Literal["error", "warning"]
+    severity: Literal["error", "warning", "note"]
     message: str
     cure: str
     field: str = ""
@@ -34,6 +34,8 @@ class Verdict:
     carried: int = 0
     """Items whose evidence lies in sources that weren't at hand."""
     items: int = 0
+    missing: tuple[Finding, ...] = ()
+    """What the snapshot leaves out of what code knows: notes, none of which makes it wrong."""
 
     @property
     def errors(self) -> tuple[Finding, ...]:
@@ -53,6 +55,7 @@ class Verdict:
             "carried": self.carried,
             "findings": [plain(f) for f in self.findings],
             "repaired": [plain(f) for f in self.repaired],
+            "missing": [plain(f) for f in self.missing],
         }
 
 

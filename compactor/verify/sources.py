@@ -1,7 +1,8 @@
 """Whether an item stands in what it cites."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
 
 from compactor.evidence import normal
 from compactor.identifiers import exact
@@ -10,6 +11,8 @@ from compactor.transcript import Part
 from compactor.verify.case import Case, refs_of
 from compactor.verify.finding import Finding
 
+NEAR, MOST_COMPARED = 0.75, 500
+"""How like two identifiers are (of 1) when one may be a slip for the other, and among how many it is looked for."""
 MOST_COPIED = 1_000
 """Characters that an item may repeat of what a tool printed."""
 
@@ -43,10 +46,18 @@ def identifiers_stand(given: Case) -> Iterator[Finding]:
         cut_off = {piece.split()[-1] for piece in said.split(" …")[:-1] if piece.split()}
         missing = sorted(i for i in exact(said.replace("…", " ")) if not stands(i, cited, i in "\n".join(cut_off)))
         if missing and cited:
-            message = f"{', '.join(missing[:5])} doesn't stand in what it cites"
+            message = f"{', '.join(_with_near(missing[:5], cited))} doesn't stand in what it cites"
             yield Finding(
                 "identifiers", "error", message, "copy it from the entry, or drop it", name, item.id, item.evidence
             )
+
+
+def _with_near(missing: Sequence[str], cited: str) -> Iterator[str]:
+    """Each missing identifier, with what stands there and is almost the same."""
+    there = sorted(exact(cited))[:MOST_COMPARED]
+    for wanted in missing:
+        near = get_close_matches(wanted, there, 1, NEAR) if len(wanted) >= 3 else []
+        yield f"{wanted} ({near[0]} does)" if near else wanted
 
 
 def stands(wanted: str, cited: str, cut_off: bool = False) -> bool:
