@@ -15,6 +15,7 @@ from compactor.formats import (
     copilot,
     gemini,
     goose,
+    inspect_ai,
     kimi,
     langchain,
     openai,
@@ -38,6 +39,7 @@ _BUILT_IN: tuple[Format, ...] = (
     claude_code.FORMAT, codex.FORMAT, gemini.FORMAT, gemini.LEGACY, pi.FORMAT, opencode.FORMAT, anthropic.FORMAT,
     openai.FORMAT, responses.FORMAT, langchain.FORMAT, vercel.FORMAT, otel.FORMAT, swe_agent.FORMAT, atif.FORMAT,
     sharegpt.FORMAT, openhands.FORMAT, openhands_sdk.FORMAT, copilot.FORMAT, kimi.FORMAT, goose.FORMAT, aider.FORMAT,
+    inspect_ai.FORMAT,
 )  # fmt: skip
 FORMATS: dict[str, Format] = {form.name: form for form in _BUILT_IN}
 """The built-in formats, by the name that `--format` takes."""
