@@ -182,10 +182,13 @@ def _check_read_only(job: Job, source: Source) -> None:
         raise UsageError(message)
 
 
-def _read_only(source: Source) -> tuple[str, ...]:
-    """What the result is, where it can't be in the format of the source."""
-    told = "is only read, never written: the result is OpenAI chat messages, one conversation a line"
-    return (f"{source.name}: {source.format} {told}",) if source.original else ()
+def _warned(job: Job, source: Source) -> Iterator[str]:
+    """What the result is where it can't be in the format of the source, and what its client keeps beside it."""
+    if source.original:
+        told = "is only read, never written: the result is OpenAI chat messages, one conversation a line"
+        yield f"{source.name}: {source.format} {told}"
+    if other := clients.beside(job.path, source):
+        yield f"{source.name}: {other}"
 
 
 def _to_stdout(job: Job) -> bool:
@@ -463,7 +466,7 @@ def _planned(
     lines = [line for plan in plans for line in _plan_lines(source, plan, len(plans) > 1)] or [
         f"{source.name}: it holds no messages"
     ]
-    lines += [*_outline_lines(asked), *_too_dear(job, asked), *_read_only(source)]
+    lines += [*_outline_lines(asked), *_too_dear(job, asked), *_warned(job, source)]
     body = {
         "status": "planned" if busy else "unchanged",
         "reason": "" if busy else "; ".join(dict.fromkeys(plan.reason for plan in plans)) or "it holds no messages",
@@ -620,7 +623,7 @@ def _done(job: Job, compacted: Compacted, paths: Paths, document: Mapping[str, A
     if resumes and (paths.resume or job.path != files.STDIN):
         follow.append(f"resume it: {paths.resume or _resumable(job)}")
     line = "; ".join([line, *filter(None, follow)])
-    warnings = [*_read_only(compacted.source)]
+    warnings = [*_warned(job, compacted.source)]
     warnings += [f"{name}: {finding}" for o in done for finding in o.verdict.findings]
     warnings += [f"{name}: {note}" for o in done if o.asked for note in o.asked.notes]
     warnings += [f"{name}: {o.plan.cut.note}" for o in done if o.plan.cut and o.plan.cut.note]

@@ -28,7 +28,7 @@ TALK = (
 )
 KEEPS_FAILURES: tuple[Form, ...] = (
     "gemini", "gemini-json", "opencode", "langchain", "vercel", "copilot", "kimi", "openhands", "openhands-sdk",
-    "goose",
+    "goose", "roo", "cline",
 )  # fmt: skip
 
 

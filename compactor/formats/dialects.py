@@ -16,6 +16,9 @@ _FOREIGN_BLOCKS = frozenset((
     "input_text", "output_text", "toolCall", "toolRequest", "toolResponse", "tool-call", "tool-result",
 ))  # fmt: skip
 _FOREIGN_KEYS = frozenset(("payload", "parts", "message", "kind", "call_id", "record_type", "lc", "data"))
+ROO_MARKS = frozenset(("isSummary", "condenseParent", "isTruncationMarker", "truncationParent"))
+"""What Roo Code writes on the messages that it has condensed or truncated, and on what stands for them."""
+_CLINE_KEYS = frozenset(("version", "updated_at", "agent", "sessionId"))
 _FOREIGN_TYPE = re.compile("tool|call|reasoning|message")
 _TRAFFIC = re.compile(
     rb'"type"\s*:\s*"(?P<anthropic>tool_use|tool_result|thinking)"|"(?P<openai>tool_calls|tool_call_id|function_call)"\s*:'
@@ -38,6 +41,8 @@ def guess_openai(raw: bytes, records: list[Any]) -> str:
 def dialect(raw: bytes, records: list[Any]) -> Dialect:
     """Which of the two a list is in: what its first messages show, else the first tool traffic in the bytes."""
     messages = list(_messages(records))
+    if any(map(is_cline, records)) or any(map(is_roo, messages)):
+        return "none"
     if not any("content" in message for message in messages) or not all(_is_message(m) for m in messages):
         return "none"
     shown = {sign for message in messages for sign in _signs(message)}
@@ -56,6 +61,18 @@ def _messages(records: list[Any]) -> Iterator[dict[str, Any]]:
             yield from filter(_speaks, rows)
         elif _speaks(record):
             yield record
+
+
+def is_roo(message: dict[str, Any]) -> bool:
+    """Whether Roo Code has marked a message as condensed or truncated, or as what stands for such ones."""
+    return bool(ROO_MARKS & set(message))
+
+
+def is_cline(record: Any) -> bool:
+    """Whether a value is a session of Cline's SDK, or the history that it sends since it compacted one."""
+    if not (isinstance(record, dict) and isinstance(record.get("messages"), list)):
+        return False
+    return set(record) >= _CLINE_KEYS or "source_message_count" in record
 
 
 def _speaks(record: Any) -> bool:

@@ -5,11 +5,11 @@ from typing import Any
 
 import orjson
 
-from compactor.formats import dialects
+from compactor.formats import cline_voice, dialects
 from compactor.formats.blocks import MEDIA, compact, is_media, leaves, media, result_text, string
 from compactor.formats.messages import SYSTEM_ROLES, Message, MessageList, Plain
 from compactor.formats.pairs import Calls
-from compactor.formats.voice import Beside, Heard, answered, observation, prompt
+from compactor.formats.voice import Beside, Heard, answered, observation
 from compactor.transcript import Part, Speaker
 
 
@@ -20,7 +20,8 @@ class OpenAI(Plain):
         role = string(message.get("role"))
         if role in ("tool", "function"):
             return tuple(_result(message, calls))
-        return (*_reasoning(message), *_content(message.get("content"), role, before), *_calls(message, calls))
+        content = cline_voice.joined(message.get("content")) if role == "user" else message.get("content")
+        return (*_reasoning(message), *_content(content, role, before), *_calls(message, calls))
 
 
 def _content(content: Any, role: str, before: str) -> Iterator[Part]:
@@ -49,7 +50,9 @@ def _block(block: Any, role: str, before: str) -> Part:
 def _text(text: str, role: str, before: str) -> Part:
     if role != "user":
         return Part("text", _speaker(role), text)
-    return Part("text", "tool", text) if observation(text, before) else prompt(text)
+    if observation(text, before):
+        return Part("text", "tool", text)
+    return cline_voice.told(text, before, Calls())
 
 
 def _speaker(role: str) -> Speaker:
