@@ -20,13 +20,13 @@ REASON = " To tell you how to proceed, the user said:\n"
 Form = Literal[
     "openai", "anthropic", "claude-code", "codex", "pi", "gemini", "gemini-json", "opencode", "responses", "langchain",
     "vercel", "otel", "swe-agent", "atif", "sharegpt", "copilot", "kimi", "openhands", "openhands-sdk",
-    "goose", "roo", "cline",
+    "goose", "roo", "cline", "mini-swe-agent",
 ]  # fmt: skip
 FORMS: tuple[Form, ...] = ("openai", "anthropic", "claude-code", "codex", "pi")
 """The forms in which a conversation keeps all that is told of it."""
 LISTED: tuple[Form, ...] = (
     "gemini", "gemini-json", "opencode", "responses", "langchain", "vercel", "otel", "swe-agent", "atif", "sharegpt",
-    "copilot", "kimi", "openhands", "openhands-sdk", "goose", "roo", "cline",
+    "copilot", "kimi", "openhands", "openhands-sdk", "goose", "roo", "cline", "mini-swe-agent",
 )  # fmt: skip
 """Further forms; some know no failures, some no ids."""
 
@@ -493,7 +493,7 @@ def _cline(steps: list[Step]) -> Iterator[dict[str, Any]]:
 
 
 _RECORDS = {
-    "roo": _roo, "cline": _cline,
+    "roo": _roo, "cline": _cline, "mini-swe-agent": _openai,
     "goose": _goose,
     "copilot": _copilot, "kimi": _kimi, "openhands": _openhands, "openhands-sdk": _openhands_sdk,
     "openai": _openai, "anthropic": _anthropic, "claude-code": _claude_code, "codex": _codex, "pi": _pi,
@@ -506,6 +506,7 @@ _WHOLE: dict[str, Callable[[list[dict[str, Any]]], Any]] = {
     "opencode": lambda told: {"info": {"id": "ses_1"}, "messages": told},
     "swe-agent": lambda told: {"environment": "main", "history": told, "info": {}},
     "roo": lambda told: told,
+    "mini-swe-agent": lambda told: {"info": {}, "messages": told, "trajectory_format": "mini-swe-agent-1.1"},
     "cline": lambda told: {"version": 1, "updated_at": "t", "agent": "lead", "sessionId": "s", "messages": told},
     "atif": lambda told: {"schema_version": "ATIF-v1.5", "session_id": "s", "steps": told},
 }

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, Literal
 
 from compactor.formats.messages import ROW_KEYS, is_row
@@ -19,6 +20,8 @@ _FOREIGN_KEYS = frozenset(("payload", "parts", "message", "kind", "call_id", "re
 ROO_MARKS = frozenset(("isSummary", "condenseParent", "isTruncationMarker", "truncationParent"))
 """What Roo Code writes on the messages that it has condensed or truncated, and on what stands for them."""
 _CLINE_KEYS = frozenset(("version", "updated_at", "agent", "sessionId"))
+_FENCED = re.compile(r"```(?:mswea_bash_command|bash)\s*\n(.*?)\n```", re.DOTALL)
+_RETURNED = re.compile(r"\s*<returncode>")
 _FOREIGN_TYPE = re.compile("tool|call|reasoning|message")
 _TRAFFIC = re.compile(
     rb'"type"\s*:\s*"(?P<anthropic>tool_use|tool_result|thinking)"|"(?P<openai>tool_calls|tool_call_id|function_call)"\s*:'
@@ -41,7 +44,7 @@ def guess_openai(raw: bytes, records: list[Any]) -> str:
 def dialect(raw: bytes, records: list[Any]) -> Dialect:
     """Which of the two a list is in: what its first messages show, else the first tool traffic in the bytes."""
     messages = list(_messages(records))
-    if any(map(is_cline, records)) or any(map(is_roo, messages)):
+    if any(map(is_cline, records)) or any(map(is_roo, messages)) or is_mini(records):
         return "none"
     if not any("content" in message for message in messages) or not all(_is_message(m) for m in messages):
         return "none"
@@ -73,6 +76,28 @@ def is_cline(record: Any) -> bool:
     if not (isinstance(record, dict) and isinstance(record.get("messages"), list)):
         return False
     return set(record) >= _CLINE_KEYS or "source_message_count" in record
+
+
+def is_mini(records: list[Any]) -> bool:
+    """Whether some values are a trajectory of mini-swe-agent, by its name or by how its text mode talks.
+
+    An assistant message with one fenced command, and what it gave behind `<returncode>`.
+    """
+    named = [r.get("trajectory_format") for r in records if isinstance(r, dict) and is_row(r)]
+    if named:
+        return len(records) == 1 and isinstance(named[0], str) and named[0].startswith("mini-swe-agent")
+    for one, other in pairwise(records):
+        if isinstance(one, dict) and isinstance(other, dict) and one.get("role") == "assistant":
+            text, seen = one.get("content"), other.get("content")
+            asked = isinstance(text, str) and bool(fenced(text)) and not one.get("tool_calls")
+            return asked and isinstance(seen, str) and bool(_RETURNED.match(seen)) and other.get("role") == "user"
+    return False
+
+
+def fenced(text: str) -> list[str]:
+    """The command in a text that holds one fenced block of commands; none where it holds several."""
+    found = _FENCED.findall(text)
+    return found if len(found) == 1 else []
 
 
 def _speaks(record: Any) -> bool:

@@ -9,7 +9,7 @@ from compactor.formats import cline_voice, dialects
 from compactor.formats.blocks import MEDIA, compact, is_media, leaves, media, result_text, string
 from compactor.formats.messages import SYSTEM_ROLES, Message, MessageList, Plain
 from compactor.formats.pairs import Calls
-from compactor.formats.voice import Beside, Heard, answered, observation
+from compactor.formats.voice import Beside, Heard, answered, called, observation
 from compactor.transcript import Part, Speaker
 
 
@@ -21,7 +21,17 @@ class OpenAI(Plain):
         if role in ("tool", "function"):
             return tuple(_result(message, calls))
         content = cline_voice.joined(message.get("content")) if role == "user" else message.get("content")
-        return (*_reasoning(message), *_content(content, role, before), *_calls(message, calls))
+        told = (*_reasoning(message), *_content(content, role, before), *_calls(message, calls))
+        return _seen(told, before, calls) if role == "user" else told
+
+
+def _seen(told: tuple[Part, ...], before: str, calls: Calls) -> tuple[Part, ...]:
+    """With all that answers a call in the assistant's text as a tool's, once one text says of itself that it does."""
+    if any(part.speaker == "tool" for part in told):
+        calls.first("observation")
+    if not (calls.met("observation") and called(before)):
+        return told
+    return tuple(Part("text", "tool", part.text) if part.kind == "text" else part for part in told)
 
 
 def _content(content: Any, role: str, before: str) -> Iterator[Part]:

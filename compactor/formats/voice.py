@@ -254,10 +254,16 @@ def _strings(value: Any) -> Iterator[str]:
             waiting.extend(reversed(item))
 
 
+_TAG_CALL = re.compile(r"<function=\w+>|<invoke name=")
 _TEXT_CALL = re.compile(r"<function=|<invoke |^```\w*\n", re.MULTILINE)
-_OBSERVATION = re.compile(r"\s*(?:OBSERVATION:|EXECUTION RESULT of \[|<returncode>|<observation>)")
+_OBSERVATION = re.compile(r"\s*(?:OBSERVATION:|Observation: |EXECUTION RESULT of \[|<returncode>|<observation>)")
 
 
 def observation(text: str, before: str) -> bool:
     """Whether a text in the user's role is the output of a tool that the assistant called in its text."""
     return bool(_OBSERVATION.match(text) and _TEXT_CALL.search(before))
+
+
+def called(text: str) -> bool:
+    """Whether the assistant calls a tool in a text, in tags as SWE-smith and OpenHands have them."""
+    return bool(_TAG_CALL.search(text))
