@@ -211,6 +211,44 @@ def test_what_answers_a_call_in_tags_is_the_tools_once_one_answer_says_so() -> N
     ]  # fmt: skip
 
 
+# Logs in words of their own
+
+
+@pytest.mark.parametrize("words", [("human", "assistant"), ("Human", "AI"), ("user", "bot"), ("user", "model")])
+@pytest.mark.parametrize("by_line", [True, False])
+def test_plain_logs_keep_their_words_for_the_roles(words: tuple[str, str], by_line: bool) -> None:
+    turns = [
+        {"role": words[k % 2], "content": f"Bed {k} gets {k * 11} ml. {'It is a long plan. ' * 20}"} for k in range(30)
+    ]
+    raw = b"".join(json.dumps(turn).encode() + b"\n" for turn in turns) if by_line else json.dumps(turns).encode()
+    source = formats.read(raw, "in")
+    assert (source.format, source.guesses) == ("openai", ())
+    assert write(source) == raw
+    assert [part.speaker for entry in source.transcripts[0].entries[:2] for part in entry.parts] == [
+        "human",
+        "assistant",
+    ]
+    done = pipeline.compact(source, Options(keep=Keep(4), block_role="user"))
+    after = formats.read(done.data, "out")
+    assert after.transcripts[0].ours
+    messages = [json.loads(entry.raw) for entry in after.transcripts[0].entries]
+    assert {message["role"] for message in messages} == set(words)
+    assert messages[-4:] == turns[-4:]
+    assert not pipeline.compact(after, Options(keep=Keep(4), block_role="user")).changed
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"role": "model", "parts": [{"text": "x"}]}, {"role": "narrator", "content": "x"},
+        {"role": "bot", "content": []},
+    ],
+)  # fmt: skip
+def test_other_words_are_no_chat(record: dict[str, object]) -> None:
+    with pytest.raises(InputError):
+        formats.read(json.dumps(record).encode() * 2, "in")
+
+
 # mini-swe-agent
 
 

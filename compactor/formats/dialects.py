@@ -9,6 +9,11 @@ from compactor.formats.messages import ROW_KEYS, is_row
 
 Dialect = Literal["openai", "anthropic", "either", "both", "none"]
 _ROLES = frozenset(("system", "developer", "user", "assistant", "tool", "function"))
+ROLE_WORDS = {
+    "human": "user", "ai": "assistant", "bot": "assistant", "agent": "assistant", "model": "assistant",
+    "chatbot": "assistant", "gpt": "assistant", **{role: role for role in _ROLES},
+}  # fmt: skip
+"""What plain logs call the roles, in lower case, and what OpenAI calls them."""
 _CONTENT = frozenset(("content", "tool_calls", "function_call"))
 _BARE = frozenset(("role", "name", "id", "timestamp", "model", "refusal"))
 """What a message without content may have at most, lest a message of another format passes for one."""
@@ -110,10 +115,11 @@ def _is_foreign(record: dict[str, Any]) -> bool:
 
 
 def _is_message(record: dict[str, Any]) -> bool:
-    role = record.get("role")
-    if not isinstance(role, str) or role not in _ROLES or not (_CONTENT & set(record) or set(record) <= _BARE):
+    role, content = record.get("role"), record.get("content")
+    if not isinstance(role, str) or not (_CONTENT & set(record) or set(record) <= _BARE):
         return False
-    content = record.get("content")
+    if role not in _ROLES and not (role.lower() in ROLE_WORDS and isinstance(content, str)):
+        return False
     blocks = content if isinstance(content, list) else ()
     return not any(isinstance(block, dict) and _kind(block) in _FOREIGN_BLOCKS for block in blocks)
 
@@ -126,7 +132,8 @@ def _kind(block: dict[str, Any]) -> str:
 def _signs(message: dict[str, Any]) -> Iterator[str]:
     if message.get("role") in ("tool", "function") or message.get("tool_calls") or message.get("function_call"):
         yield "calls"
-    if message.get("role") in ("system", "developer") or message.get("content", "") is None:
+    role = message.get("role")
+    if role in ("system", "developer") or role not in _ROLES or message.get("content", "") is None:
         yield "roles"
     content = message.get("content")
     for block in content if isinstance(content, list) else ():

@@ -130,7 +130,23 @@ def _failed(text: str) -> bool:
     return isinstance(value, dict) and bool(value.get("error"))
 
 
+class Chat(OpenAI):
+    """The same, and logs of plain texts that call the roles by other words."""
+
+    def role(self, message: Message) -> str:
+        role = super().role(message)
+        return dialects.ROLE_WORDS.get(role.lower(), role)
+
+    def parts(self, message: Message, calls: Calls, before: str) -> tuple[Part, ...]:
+        return super().parts({**message, "role": self.role(message)}, calls, before)
+
+    def said(self, text: str, role: str, like: Message, after: Message) -> Message:
+        """In the list's own word for the role, where it has one."""
+        word = string(like.get("role"))
+        return {"role": word if self.role(like) == role else role, "content": text}
+
+
 FORMAT = MessageList(
-    "openai", "OpenAI chat messages, as lines, rows, array or object", "system", OpenAI(),
+    "openai", "OpenAI chat messages, as lines, rows, array or object", "system", Chat(),
     dialects.is_openai, dialects.guess_openai,
 )  # fmt: skip
