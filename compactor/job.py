@@ -548,7 +548,8 @@ def _unchanged(job: Job, compacted: Compacted, paths: Paths, started: float) -> 
     spent = f" ({_total(compacted).told})" if _total(compacted).calls else ""
     line = f"{source.name}: {'refused' if refused else 'nothing to do'}: {reason}{spent}"
     body = _body(compacted, status, reason, Paths(), started)
-    return Report(status, (line,), _notes(source), stdout, body)
+    told = (line, *_warned(job, source)) if source.original and (stdout or job.out) else (line,)
+    return Report(status, told, _notes(source), stdout, body)
 
 
 def _body(compacted: Compacted, status: Status, reason: str, paths: Paths, started: float) -> dict[str, Any]:

@@ -4,6 +4,7 @@ import io
 import json
 import zipfile
 import zlib
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import pytest
 import zstandard
 from build import Talk, call
 from command import compact
+from hypothesis import given
+from hypothesis import strategies as st
 from talks import garden
 
 from compactor import formats, pipeline
@@ -142,6 +145,27 @@ def test_a_log_is_never_replaced_and_no_list_is_called_a_log(tmp_path: Path) -> 
     for arguments in (["--in-place"], ["-o", tmp_path / "out.eval"]):
         assert compact("run", path, *arguments).code == 2
     assert [found.name for found in tmp_path.iterdir()] == ["log.eval"]
+
+
+def test_where_nothing_is_to_be_done_the_result_is_a_list_all_the_same() -> None:
+    done = compact("run", "-", stdin=zipped(sample()))
+    assert done.code == 0
+    assert "the result is OpenAI chat messages" in done.err
+    assert [message["role"] for message in done.json["messages"]] == [
+        "system",
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+    ]
+
+
+@given(st.sampled_from([zipped(sample(), sample(name=2)), zstd_zipped(sample()), log(sample())]), st.data())
+def test_damage_anywhere_is_bad_input_or_read(raw: bytes, data: st.DataObject) -> None:
+    at = data.draw(st.integers(0, len(raw) - 1))
+    broken = raw[:at] + data.draw(st.binary(max_size=8)) + raw[at + data.draw(st.integers(0, 8)) :]
+    with suppress(InputError):
+        assert write(formats.read(broken, "in", "inspect")) == broken
 
 
 def test_what_is_kept_is_what_the_unpacked_row_holds() -> None:

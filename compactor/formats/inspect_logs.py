@@ -19,6 +19,8 @@ from compactor.formats import lines
 _ZIP = b"PK\x03\x04"
 _MEMBER = re.compile(r"samples/[^/]+\.json|header\.json|_journal/start\.json")
 _ZSTANDARD = 93
+_BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError)
+"""What a damaged zip raises; ValueError is also what is no UTF-8 or no JSON, RuntimeError a method not known."""
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, _ZSTANDARD)
 
 
@@ -64,7 +66,7 @@ def samples(raw: bytes, name: str) -> list[Sample]:
 def _is_eval(raw: bytes) -> bool:
     try:
         return any(_MEMBER.fullmatch(info.filename) for info in zipfile.ZipFile(BytesIO(raw)).infolist())
-    except zipfile.BadZipFile:
+    except _BROKEN:
         return False
 
 
@@ -88,7 +90,7 @@ def _listed(raw: bytes, name: str) -> Iterator[Sample]:
 def _zipped(raw: bytes, name: str) -> Iterator[Sample]:
     try:
         archive = zipfile.ZipFile(BytesIO(raw))
-    except zipfile.BadZipFile as error:
+    except _BROKEN as error:
         message = f"{name}: a zip that was cut off or damaged ({error}); take it from a backup"
         raise InputError(message) from error
     for place, info in {info.filename: info for info in archive.infolist()}.items():  # of a name the last holds
@@ -101,7 +103,7 @@ def _sample(raw: bytes, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Samp
 
     try:
         value = lines.parse(_content(raw, archive, info).decode())
-    except (zipfile.BadZipFile, zlib.error, zstandard.ZstdError, EOFError, RuntimeError, ValueError) as error:
+    except (*_BROKEN, zstandard.ZstdError) as error:
         return Sample(info.filename, damage=f"can't be unpacked ({error or type(error).__name__})")
     return Sample(info.filename, value) if isinstance(value, dict) else Sample(info.filename, damage="no JSON object")
 
@@ -115,8 +117,9 @@ def _content(raw: bytes, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> byt
         return archive.read(info)
     import zstandard
 
-    if info.header_offset + 30 > len(raw):
-        raise EOFError
+    if not 0 <= info.header_offset <= len(raw) - 30:
+        message = "its place in the zip is wrong"
+        raise ValueError(message)
     begin = info.header_offset + 30 + sum(struct.unpack_from("<HH", raw, info.header_offset + 26))
     unpacker = zstandard.ZstdDecompressor().decompressobj(read_across_frames=True)
     content = unpacker.decompress(raw[begin : begin + info.compress_size])
