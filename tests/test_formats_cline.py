@@ -160,6 +160,14 @@ def test_cline_files_notices_and_failures_are_what_they_are() -> None:
     assert [piece for part in told for piece in part.said] == ["Look at @a.txt."]
 
 
+def test_what_clines_tools_do_to_which_file_is_known() -> None:
+    talk = Talk().user("Go.").tool("read_files", "x", files=[{"path": "a.txt"}])
+    talk = talk.tool("editor", "done", path="b.txt", old_text="x", new_text="y")
+    found = talk.tool("run_commands", "ok", commands=["make"]).ledger("cline")
+    assert {(file.path, file.state) for file in found.files} == {("a.txt", "read"), ("b.txt", "modified")}
+    assert [one.text for one in found.commands] == ["make"]
+
+
 def test_clines_own_summary_is_known_in_the_file_beside_the_session() -> None:
     text = [{"type": "text", "text": "Context summary:\n\nTwelve beds."}]
     told = {"role": "user", "id": "m0", "content": text, "metadata": {"kind": "compaction_summary", "summary": "x"}}
