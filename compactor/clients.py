@@ -44,6 +44,15 @@ def new_session(source: Source) -> Place:
     return Place(folder / f"{session}.jsonl", f"cd {_quoted(transcript.cwd)} && claude --resume {session}")
 
 
+def beside(path: str, source: Source) -> str:
+    """What its owner should know of a client's other file beside a session; empty where there is none."""
+    other = path.removesuffix(".messages.json") + ".compaction.json"
+    if source.format != "cline" or other == path or not path.endswith(".messages.json") or not Path(other).exists():
+        return ""
+    name = Path(other).name
+    return f"{name} beside it holds what Cline sends since it compacted the session; this is the whole session"
+
+
 def resume_command(source: Source, position: int) -> str:
     """The command that resumes a session under its own id; empty where the format has no client."""
     transcript = source.transcripts[position]

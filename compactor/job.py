@@ -92,6 +92,7 @@ def run(job: Job, tell: Callable[[str], None] = lambda _: None) -> Report:
         raise UsageError(message)
     raw, stamp = files.read_input(job.path)
     source = _read(job, raw)
+    _check_read_only(job, source)
     found = summary.find(source, _candidates(job))
     asked = asking(_with_tools(job.ask, raw), job.options.focus, tell)
     paths = _paths(job, source)
@@ -169,6 +170,27 @@ def _check(job: Job) -> None:
         if job.summary not in ("", files.STDIN) and other not in ("", files.STDIN) and _same_file(job.summary, other):
             message = f"{job.summary}: that's {what}; give --summary another name"
             raise UsageError(message)
+
+
+def _check_read_only(job: Job, source: Source) -> None:
+    """A source whose format is never written goes into a file of its own, and not under its own kind of name."""
+    if not source.original:
+        return
+    if job.in_place:
+        message = f"{job.path}: {source.format} is only read, so --in-place can't replace it; leave it out"
+        raise UsageError(message)
+    if Path(job.out).suffix == ".eval":
+        message = f"{job.out}: the result is a list of messages, no log; name it .jsonl"
+        raise UsageError(message)
+
+
+def _warned(job: Job, source: Source) -> Iterator[str]:
+    """What the result is where it can't be in the format of the source, and what its client keeps beside it."""
+    if source.original:
+        told = "is only read, never written: the result is OpenAI chat messages, one conversation a line"
+        yield f"{source.name}: {source.format} {told}"
+    if other := clients.beside(job.path, source):
+        yield f"{source.name}: {other}"
 
 
 def _to_stdout(job: Job) -> bool:
@@ -276,7 +298,7 @@ def _paths(job: Job, source: Source) -> Paths:
         return (
             Paths("", job.summary or beside or files.STDIN) if job.summary_only else Paths(out, job.summary or beside)
         )
-    out = job.out or _here(job, f".compacted{_plain(job.path).suffix}")
+    out = job.out or _here(job, f".compacted{'.jsonl' if source.original else _plain(job.path).suffix}")
     return Paths("" if job.summary_only else out, job.summary or _summary_name(out))
 
 
@@ -303,7 +325,10 @@ def _with_places(job: Job, source: Source, paths: Paths) -> Options:
         backup = files.exclusive_name(files.backup_name(job.path, source.raw), source.raw)
         name = files.shown(Path(backup).name)
     record = f"{name} ({source.short}, {source.lines} lines)"
-    if job.path != files.STDIN and _is_by_line(source):
+    if source.original:
+        told = "" if job.path == files.STDIN else f"; `compact convert {shlex.quote(name)} --select 41` prints that one"
+        record = f"{name} ({source.short}), unpacked to a line for each conversation{told}"
+    elif job.path != files.STDIN and _is_by_line(source):
         packed, quoted = name.endswith(".zst"), shlex.quote(name)
         record += f"; {f'zstdcat {quoted} | sed -n 41p' if packed else f'sed -n 41p {quoted}'} recalls a line"
     recall = _shown_by(files.shown(Path(paths.summary).name)) if paths.summary not in ("", files.STDIN) else ""
@@ -445,7 +470,7 @@ def _planned(
         f"{source.name}: it holds no messages"
     ]
     lines += [f"  {told}" for told in _secrets(job, source, plans)]
-    lines += [*_outline_lines(asked), *_too_dear(job, asked)]
+    lines += [*_outline_lines(asked), *_too_dear(job, asked), *_warned(job, source)]
     body = {
         "status": "planned" if busy else "unchanged",
         "reason": "" if busy else "; ".join(dict.fromkeys(plan.reason for plan in plans)) or "it holds no messages",
@@ -527,7 +552,8 @@ def _unchanged(job: Job, compacted: Compacted, paths: Paths, started: float) -> 
     spent = f" ({_total(compacted).told})" if _total(compacted).calls else ""
     line = f"{source.name}: {'refused' if refused else 'nothing to do'}: {reason}{spent}"
     body = _body(compacted, status, reason, Paths(), started)
-    return Report(status, (line,), _notes(source), stdout, body)
+    told = (line, *_warned(job, source)) if source.original and (stdout or job.out) else (line,)
+    return Report(status, told, _notes(source), stdout, body)
 
 
 def _body(compacted: Compacted, status: Status, reason: str, paths: Paths, started: float) -> dict[str, Any]:
@@ -603,7 +629,8 @@ def _done(job: Job, compacted: Compacted, paths: Paths, document: Mapping[str, A
     if resumes and (paths.resume or job.path != files.STDIN):
         follow.append(f"resume it: {paths.resume or _resumable(job)}")
     line = "; ".join([line, *filter(None, follow)])
-    warnings = [f"{name}: {finding}" for o in done for finding in o.verdict.findings]
+    warnings = [*_warned(job, compacted.source)]
+    warnings += [f"{name}: {finding}" for o in done for finding in o.verdict.findings]
     warnings += [f"{name}: {told}" for told in _secrets(job, compacted.source, [o.plan for o in done])]
     warnings += [f"{name}: {note}" for o in done if o.asked for note in o.asked.notes]
     warnings += [f"{name}: {o.plan.cut.note}" for o in done if o.plan.cut and o.plan.cut.note]

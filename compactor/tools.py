@@ -20,13 +20,15 @@ ACTIONS: dict[str, Action] = {
     "read_file": "read", "read_many_files": "read", "write_file": "write", "replace": "edit",
     "run_shell_command": "run", "search_file_content": "search", "glob": "search", "list_directory": "search",
     "google_web_search": "search", "web_fetch": "read", "write_todos": "plan", "save_memory": "other",
-    # pi, opencode, Cline, OpenHands, SWE-agent, loops of one's own
+    # pi, opencode, Cline, Roo Code, OpenHands, SWE-agent, loops of one's own
     "read": "read", "write": "write", "edit": "edit", "multiedit": "edit", "patch": "edit", "bash": "run",
     "grep": "search", "find": "search", "ls": "search", "todowrite": "plan", "task": "delegate", "question": "ask",
     "write_to_file": "write", "replace_in_file": "edit", "execute_command": "run", "search_files": "search",
     "list_files": "search", "ask_followup_question": "ask", "str_replace_editor": "edit", "execute_bash": "run",
     "str_replace_based_edit_tool": "edit", "open": "read", "create": "write", "run": "run", "run_command": "run",
     "ask_user": "ask", "ask_human": "ask", "ask_user_question": "ask", "create_file": "write", "edit_file": "edit",
+    "editor": "edit", "read_files": "read", "run_commands": "run", "apply_diff": "edit", "insert_content": "edit",
+    "search_and_replace": "edit", "codebase_search": "search", "list_code_definition_names": "search",
     "delete_file": "edit", "search": "search", "sh": "run", "terminal": "run", "execute": "run",
 }  # fmt: skip
 
@@ -47,8 +49,11 @@ def action(name: str) -> Action:
 
 
 def path_of(arguments: Mapping[str, Any]) -> str:
-    """The file that a call names, or an empty string."""
-    return next((v for key in PATH_KEYS if isinstance(v := arguments.get(key), str)), "")
+    """The one file that a call names, or an empty string."""
+    several = arguments.get("files")
+    first = several[0] if isinstance(several, list) and len(several) == 1 else None
+    given = [arguments, first] if isinstance(first, dict) else [arguments]
+    return next((v for one in given for key in PATH_KEYS if isinstance(v := one.get(key), str)), "")
 
 
 def command_of(arguments: Mapping[str, Any]) -> str:
@@ -59,7 +64,8 @@ def command_of(arguments: Mapping[str, Any]) -> str:
             return value
         if isinstance(value, list) and all(isinstance(word, str) for word in value):
             return " ".join(value[2:] if value[:1] in (["bash"], ["sh"], ["zsh"]) and len(value) > 2 else value)
-    return ""
+    several = arguments.get("commands")
+    return "; ".join(one for one in several if isinstance(one, str)) if isinstance(several, list) else ""
 
 
 def strings(value: Any) -> Iterator[str]:

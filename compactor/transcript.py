@@ -158,10 +158,13 @@ class Source:
     """What the reader assumed and the bytes don't prove, to be told to the user."""
     redacted: bool = False
     """Whether secrets are masked in what its entries say; the bytes stay as they are."""
+    original: bytes = b""
+    """The file itself, where `raw` is a list of messages made of it, and the result is such a list; else empty."""
 
     @cached_property
     def sha256(self) -> str:
-        return hashlib.sha256(self.raw).hexdigest()
+        """Of the file."""
+        return hashlib.sha256(self.original or self.raw).hexdigest()
 
     @property
     def short(self) -> str:
@@ -176,8 +179,11 @@ class Source:
 def write(source: Source, replaced: Mapping[int, bytes] | None = None) -> bytes:
     """The source's bytes, with the entries of some conversations (by position) replaced.
 
-    With nothing replaced it joins what was read, so `write(read(x)) == x` tests the reader's bookkeeping.
+    With nothing replaced it joins what was read, so `write(read(x)) == x` tests the reader's bookkeeping; a file that
+    is only read comes back as it was.
     """
+    if source.original and not replaced:
+        return source.original
     pieces, at = [], 0
     for position, transcript in enumerate(source.transcripts):
         pieces.append(source.raw[at : transcript.start])

@@ -20,13 +20,13 @@ REASON = " To tell you how to proceed, the user said:\n"
 Form = Literal[
     "openai", "anthropic", "claude-code", "codex", "pi", "gemini", "gemini-json", "opencode", "responses", "langchain",
     "vercel", "otel", "swe-agent", "atif", "sharegpt", "copilot", "kimi", "openhands", "openhands-sdk",
-    "goose",
+    "goose", "roo", "cline", "mini-swe-agent",
 ]  # fmt: skip
 FORMS: tuple[Form, ...] = ("openai", "anthropic", "claude-code", "codex", "pi")
 """The forms in which a conversation keeps all that is told of it."""
 LISTED: tuple[Form, ...] = (
     "gemini", "gemini-json", "opencode", "responses", "langchain", "vercel", "otel", "swe-agent", "atif", "sharegpt",
-    "copilot", "kimi", "openhands", "openhands-sdk", "goose",
+    "copilot", "kimi", "openhands", "openhands-sdk", "goose", "roo", "cline", "mini-swe-agent",
 )  # fmt: skip
 """Further forms; some know no failures, some no ids."""
 
@@ -479,7 +479,21 @@ def _goose(steps: list[Step]) -> Iterator[dict[str, Any]]:
         yield {"role": role, "created": 1, "content": content, "metadata": {"userVisible": True, "agentVisible": True}}
 
 
+def _roo(steps: list[Step]) -> Iterator[dict[str, Any]]:
+    """Marked as condensed by a summary that was taken back since."""
+    for number, message in enumerate(_anthropic(steps)):
+        yield {**message, "ts": number, **({} if number else {"condenseParent": "taken-back"})}
+
+
+def _cline(steps: list[Step]) -> Iterator[dict[str, Any]]:
+    for number, message in enumerate(_anthropic(steps)):
+        content = message["content"]
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        yield {"id": f"msg_{number}", "role": message["role"], "content": blocks, "ts": number}
+
+
 _RECORDS = {
+    "roo": _roo, "cline": _cline, "mini-swe-agent": _openai,
     "goose": _goose,
     "copilot": _copilot, "kimi": _kimi, "openhands": _openhands, "openhands-sdk": _openhands_sdk,
     "openai": _openai, "anthropic": _anthropic, "claude-code": _claude_code, "codex": _codex, "pi": _pi,
@@ -491,6 +505,9 @@ _WHOLE: dict[str, Callable[[list[dict[str, Any]]], Any]] = {
     "gemini-json": lambda told: {"sessionId": "s", "projectHash": "h", "messages": told, "kind": "main"},
     "opencode": lambda told: {"info": {"id": "ses_1"}, "messages": told},
     "swe-agent": lambda told: {"environment": "main", "history": told, "info": {}},
+    "roo": lambda told: told,
+    "mini-swe-agent": lambda told: {"info": {}, "messages": told, "trajectory_format": "mini-swe-agent-1.1"},
+    "cline": lambda told: {"version": 1, "updated_at": "t", "agent": "lead", "sessionId": "s", "messages": told},
     "atif": lambda told: {"schema_version": "ATIF-v1.5", "session_id": "s", "steps": told},
 }
 """The forms that are one JSON value."""

@@ -28,7 +28,7 @@ TALK = (
 )
 KEEPS_FAILURES: tuple[Form, ...] = (
     "gemini", "gemini-json", "opencode", "langchain", "vercel", "copilot", "kimi", "openhands", "openhands-sdk",
-    "goose",
+    "goose", "roo", "cline",
 )  # fmt: skip
 
 
@@ -48,7 +48,8 @@ def test_it_is_detected_and_written_as_it_was(form: Form) -> None:
 @pytest.mark.parametrize("form", LISTED)
 def test_who_says_what_and_which_result_answers_which_call(form: Form) -> None:
     parts = [part for entry in live(form) for part in entry.parts if part.kind != "opaque"]
-    later = "tool" if form == "swe-agent" else "human"  # SWE-agent works alone: only the task is a human's
+    alone = form in ("swe-agent", "mini-swe-agent")  # only the task is a human's
+    later = "tool" if alone else "human"
     assert [(part.kind, part.speaker) for part in parts] == [
         ("text", "human"), ("text", "assistant"), ("call", "assistant"), ("result", "tool"), ("text", "assistant"),
         ("text", later), ("text", "assistant"),
@@ -56,7 +57,7 @@ def test_who_says_what_and_which_result_answers_which_call(form: Form) -> None:
     made, result = parts[2], parts[3]
     assert (made.name, made.input["command"], result.text) == ("Bash", "wc -l beds", "12 beds")
     assert (made.call_id, result.name) == (result.call_id, "Bash")
-    said = ["Count the beds. Never touch the ferns.", "And the ferns?"][: 1 if form == "swe-agent" else 2]
+    said = ["Count the beds. Never touch the ferns.", "And the ferns?"][: 1 if alone else 2]
     assert [piece for part in parts for piece in part.said] == said
 
 
@@ -177,6 +178,125 @@ def test_what_swe_agent_saw_or_was_shown_is_nobodys_word() -> None:
         {"role": "assistant", "content": "I look.", "action": "cat a"}, {"role": "user", "content": f"{GRANT}\nbash-$"},
     ]  # fmt: skip
     assert [said for part in parts_of("swe-agent", whole={"history": history}) for said in part.said] == ["Fix it."]
+
+
+def test_a_message_that_swe_agent_marks_as_neither_seen_nor_done_is_the_users() -> None:
+    history = [
+        {"role": "user", "content": "Fix it.", "message_type": "observation"},
+        {"role": "assistant", "content": "I look.", "message_type": "action"},
+        {"role": "user", "content": GRANT, "message_type": "observation"},
+        {"role": "user", "content": "Stop.", "message_type": "user"},
+    ]  # fmt: skip
+    assert [said for part in parts_of("swe-agent", whole={"history": history}) for said in part.said] == [
+        "Fix it.", "Stop.",
+    ]  # fmt: skip
+
+
+def test_what_answers_a_call_in_tags_is_the_tools_once_one_answer_says_so() -> None:
+    def asked(command: str) -> dict[str, str]:
+        return {
+            "role": "assistant",
+            "content": f"<function=bash>\n<parameter=command>{command}</parameter>\n</function>",
+        }
+
+    messages = [
+        {"role": "system", "content": "You fix."}, {"role": "user", "content": "Fix it."}, asked("ls"),
+        {"role": "user", "content": "OBSERVATION:\na.txt"}, asked("rm a.txt"),
+        {"role": "user", "content": f"Your command ran successfully. {GRANT}"},
+        {"role": "assistant", "content": "Done."}, {"role": "user", "content": "Thanks."},
+    ]  # fmt: skip
+    told = parts_of("openai", whole={"messages": messages, "instance_id": "x"})
+    assert [part.speaker for part in told if part.speaker != "assistant"] == [
+        "system", "human", "tool", "tool", "human",
+    ]  # fmt: skip
+
+
+# Logs in words of their own
+
+
+@pytest.mark.parametrize("words", [("human", "assistant"), ("Human", "AI"), ("user", "bot"), ("user", "model")])
+@pytest.mark.parametrize("by_line", [True, False])
+def test_plain_logs_keep_their_words_for_the_roles(words: tuple[str, str], by_line: bool) -> None:
+    turns = [
+        {"role": words[k % 2], "content": f"Bed {k} gets {k * 11} ml. {'It is a long plan. ' * 20}"} for k in range(30)
+    ]
+    raw = b"".join(json.dumps(turn).encode() + b"\n" for turn in turns) if by_line else json.dumps(turns).encode()
+    source = formats.read(raw, "in")
+    assert (source.format, source.guesses) == ("openai", ())
+    assert write(source) == raw
+    assert [part.speaker for entry in source.transcripts[0].entries[:2] for part in entry.parts] == [
+        "human",
+        "assistant",
+    ]
+    done = pipeline.compact(source, Options(keep=Keep(4), block_role="user"))
+    after = formats.read(done.data, "out")
+    assert after.transcripts[0].ours
+    messages = [json.loads(entry.raw) for entry in after.transcripts[0].entries]
+    assert {message["role"] for message in messages} == set(words)
+    assert messages[-4:] == turns[-4:]
+    assert not pipeline.compact(after, Options(keep=Keep(4), block_role="user")).changed
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"role": "model", "parts": [{"text": "x"}]}, {"role": "narrator", "content": "x"},
+        {"role": "bot", "content": []},
+    ],
+)  # fmt: skip
+def test_other_words_are_no_chat(record: dict[str, object]) -> None:
+    with pytest.raises(InputError):
+        formats.read(json.dumps(record).encode() * 2, "in")
+
+
+# mini-swe-agent
+
+
+def block(command: str) -> str:
+    return f"I look.\n\n```mswea_bash_command\n{command}\n```"
+
+
+SEEN = f"<returncode>1</returncode>\n<output>\n{GRANT}\n</output>"
+RUN: list[dict[str, object]] = [
+    {"role": "system", "content": "One command."}, {"role": "user", "content": "Fix it. Never push."},
+    {"role": "assistant", "content": block("ls beds")}, {"role": "user", "content": SEEN},
+    {"role": "assistant", "content": block("cat beds")}, {"role": "user", "content": f"diff {GRANT}"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_commands_in_the_text_and_what_they_gave_are_calls_and_results(version: int) -> None:
+    told = {"info": {}, "messages": RUN, "trajectory_format": "mini-swe-agent-1"} if version else RUN
+    raw = json.dumps(told, indent=2).encode()
+    source = formats.read(raw, "in")
+    assert source.format == "mini-swe-agent"
+    assert write(source) == raw
+    parts = [part for entry in source.transcripts[0].entries for part in entry.parts]
+    assert [(part.kind, part.speaker) for part in parts] == [
+        ("text", "system"), ("text", "human"), ("text", "assistant"), ("call", "assistant"), ("result", "tool"),
+        ("text", "assistant"), ("call", "assistant"), ("result", "tool"),
+    ]  # fmt: skip
+    assert (parts[3].name, parts[3].input, parts[4].call_id) == ("bash", {"command": "ls beds"}, parts[3].call_id)
+    assert (parts[4].exit_code, parts[4].failed, parts[7].exit_code) == (1, True, None)
+    assert [piece for part in parts for piece in part.said] == ["Fix it. Never push."]
+
+
+def test_who_breaks_into_a_run_and_what_ends_it() -> None:
+    run = [
+        *RUN[:2],
+        {"role": "assistant", "content": "I look.", "extra": {"actions": [{"command": "ls"}]}},
+        {"role": "user", "content": "done", "extra": {"raw_output": "done", "returncode": 0}},
+        {"role": "user", "content": "Interrupted by user: Leave the ferns.",
+         "extra": {"interrupt_type": "UserInterruption"}},
+        {"role": "user", "content": f"One command, please. {GRANT}", "extra": {"interrupt_type": "FormatError"}},
+        {"role": "exit", "content": "diff", "extra": {"exit_status": "Submitted"}},
+    ]  # fmt: skip
+    parts = parts_of("mini-swe-agent", whole={"messages": run, "trajectory_format": "mini-swe-agent-1.1"})
+    assert [part.speaker for part in parts] == [
+        "system", "human", "assistant", "assistant", "tool", "human", "harness",
+    ]  # fmt: skip
+    assert (parts[3].input, parts[4].exit_code) == ({"command": "ls"}, 0)
+    assert [piece for part in parts for piece in part.said] == ["Fix it. Never push.", "Leave the ferns."]
 
 
 def test_what_the_harness_copied_into_a_trajectory_is_not_the_user() -> None:

@@ -39,6 +39,8 @@ OUTSIDE = {
     "signal", "atexit", "typer", "rich", "litellm", "tiktoken",
 }  # fmt: skip
 """Disk, network, clock, chance, environment, terminal."""
+INSIDE = {"io.BytesIO"}
+"""What of them touches nothing: bytes in memory, which zipfile wants as a file."""
 TALKS = {"print", "open", "input", "breakpoint", "exec", "eval", "__import__"}
 
 PATHS = sorted(ROOT.rglob("*.py"))
@@ -103,7 +105,7 @@ def test_a_format_knows_only_what_lies_below_it(path: Path) -> None:
 )
 def test_the_pure_core_touches_nothing_outside(path: Path) -> None:
     tree = tree_of(path)
-    assert {name.split(".")[0] for name in imported(tree)} & OUTSIDE == set()
+    assert {name.split(".")[0] for name in {*imported(tree)} - INSIDE} & OUTSIDE == set()
     called = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
     assert called & TALKS == set()
 

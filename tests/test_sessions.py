@@ -55,7 +55,7 @@ def check(source: Source, positions: list[int], options: Options) -> Iterator[Ou
     """Compact, then hold the result to what the issue asks of every session."""
     done = pipeline.compact(source, options, positions)
     assert not done.refused, [outcome.reason for outcome in done.outcomes if outcome.refused]
-    assert write(source) == source.raw
+    assert write(source) == (source.original or source.raw)
     for outcome in done.outcomes:
         assert not outcome.verdict.errors
         if outcome.plan.sizes.head > 2_000:

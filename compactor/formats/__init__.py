@@ -11,12 +11,15 @@ from compactor.formats import (
     anthropic,
     atif,
     claude_code,
+    cline,
     codex,
     copilot,
     gemini,
     goose,
+    inspect_ai,
     kimi,
     langchain,
+    mini_swe_agent,
     openai,
     opencode,
     openhands,
@@ -24,6 +27,7 @@ from compactor.formats import (
     otel,
     pi,
     responses,
+    roo,
     sample,
     sharegpt,
     swe_agent,
@@ -38,6 +42,7 @@ _BUILT_IN: tuple[Format, ...] = (
     claude_code.FORMAT, codex.FORMAT, gemini.FORMAT, gemini.LEGACY, pi.FORMAT, opencode.FORMAT, anthropic.FORMAT,
     openai.FORMAT, responses.FORMAT, langchain.FORMAT, vercel.FORMAT, otel.FORMAT, swe_agent.FORMAT, atif.FORMAT,
     sharegpt.FORMAT, openhands.FORMAT, openhands_sdk.FORMAT, copilot.FORMAT, kimi.FORMAT, goose.FORMAT, aider.FORMAT,
+    inspect_ai.FORMAT, roo.FORMAT, cline.FORMAT, mini_swe_agent.FORMAT,
 )  # fmt: skip
 FORMATS: dict[str, Format] = {form.name: form for form in _BUILT_IN}
 """The built-in formats, by the name that `--format` takes."""

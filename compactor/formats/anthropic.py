@@ -1,10 +1,9 @@
 """Anthropic messages."""
 
-from compactor.formats import blocks, dialects
+from compactor.formats import blocks, cline_voice, dialects
 from compactor.formats.blocks import string
 from compactor.formats.messages import Message, MessageList, Plain
 from compactor.formats.pairs import Calls
-from compactor.formats.voice import prompt
 from compactor.transcript import Part
 
 
@@ -12,7 +11,9 @@ class Anthropic(Plain):
     """The messages of the Messages API."""
 
     def parts(self, message: Message, calls: Calls, before: str) -> tuple[Part, ...]:
-        return tuple(blocks.parts(message.get("content"), string(message.get("role")), calls, prompt))
+        content, role = message.get("content"), string(message.get("role"))
+        content = cline_voice.joined(content) if role == "user" else content
+        return tuple(blocks.parts(content, role, calls, lambda text: cline_voice.told(text, before, calls)))
 
     def without(self, message: Message, orphans: frozenset[str]) -> Message | None:
         kept = [block for block in message["content"] if not _answers(block, orphans)]

@@ -2,12 +2,18 @@
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, Literal
 
 from compactor.formats.messages import ROW_KEYS, is_row
 
 Dialect = Literal["openai", "anthropic", "either", "both", "none"]
 _ROLES = frozenset(("system", "developer", "user", "assistant", "tool", "function"))
+ROLE_WORDS = {
+    "human": "user", "ai": "assistant", "bot": "assistant", "agent": "assistant", "model": "assistant",
+    "chatbot": "assistant", "gpt": "assistant", **{role: role for role in _ROLES},
+}  # fmt: skip
+"""What plain logs call the roles, in lower case, and what OpenAI calls them."""
 _CONTENT = frozenset(("content", "tool_calls", "function_call"))
 _BARE = frozenset(("role", "name", "id", "timestamp", "model", "refusal"))
 """What a message without content may have at most, lest a message of another format passes for one."""
@@ -16,6 +22,11 @@ _FOREIGN_BLOCKS = frozenset((
     "input_text", "output_text", "toolCall", "toolRequest", "toolResponse", "tool-call", "tool-result",
 ))  # fmt: skip
 _FOREIGN_KEYS = frozenset(("payload", "parts", "message", "kind", "call_id", "record_type", "lc", "data"))
+ROO_MARKS = frozenset(("isSummary", "condenseParent", "isTruncationMarker", "truncationParent"))
+"""What Roo Code writes on the messages that it has condensed or truncated, and on what stands for them."""
+_CLINE_KEYS = frozenset(("version", "updated_at", "agent", "sessionId"))
+_FENCED = re.compile(r"```(?:mswea_bash_command|bash)\s*\n(.*?)\n```", re.DOTALL)
+_RETURNED = re.compile(r"\s*<returncode>")
 _FOREIGN_TYPE = re.compile("tool|call|reasoning|message")
 _TRAFFIC = re.compile(
     rb'"type"\s*:\s*"(?P<anthropic>tool_use|tool_result|thinking)"|"(?P<openai>tool_calls|tool_call_id|function_call)"\s*:'
@@ -38,6 +49,8 @@ def guess_openai(raw: bytes, records: list[Any]) -> str:
 def dialect(raw: bytes, records: list[Any]) -> Dialect:
     """Which of the two a list is in: what its first messages show, else the first tool traffic in the bytes."""
     messages = list(_messages(records))
+    if any(map(is_cline, records)) or any(map(is_roo, messages)) or is_mini(records):
+        return "none"
     if not any("content" in message for message in messages) or not all(_is_message(m) for m in messages):
         return "none"
     shown = {sign for message in messages for sign in _signs(message)}
@@ -58,6 +71,40 @@ def _messages(records: list[Any]) -> Iterator[dict[str, Any]]:
             yield record
 
 
+def is_roo(message: dict[str, Any]) -> bool:
+    """Whether Roo Code has marked a message as condensed or truncated, or as what stands for such ones."""
+    return bool(ROO_MARKS & set(message))
+
+
+def is_cline(record: Any) -> bool:
+    """Whether a value is a session of Cline's SDK, or the history that it sends since it compacted one."""
+    if not (isinstance(record, dict) and isinstance(record.get("messages"), list)):
+        return False
+    return set(record) >= _CLINE_KEYS or "source_message_count" in record
+
+
+def is_mini(records: list[Any]) -> bool:
+    """Whether some values are a trajectory of mini-swe-agent, by its name or by how its text mode talks.
+
+    An assistant message with one fenced command, and what it gave behind `<returncode>`.
+    """
+    named = [r.get("trajectory_format") for r in records if isinstance(r, dict) and is_row(r)]
+    if named:
+        return len(records) == 1 and isinstance(named[0], str) and named[0].startswith("mini-swe-agent")
+    for one, other in pairwise(records):
+        if isinstance(one, dict) and isinstance(other, dict) and one.get("role") == "assistant":
+            text, seen = one.get("content"), other.get("content")
+            asked = isinstance(text, str) and bool(fenced(text)) and not one.get("tool_calls")
+            return asked and isinstance(seen, str) and bool(_RETURNED.match(seen)) and other.get("role") == "user"
+    return False
+
+
+def fenced(text: str) -> list[str]:
+    """The command in a text that holds one fenced block of commands; none where it holds several."""
+    found = _FENCED.findall(text)
+    return found if len(found) == 1 else []
+
+
 def _speaks(record: Any) -> bool:
     return isinstance(record, dict) and (isinstance(record.get("role"), str) or _is_foreign(record))
 
@@ -68,10 +115,11 @@ def _is_foreign(record: dict[str, Any]) -> bool:
 
 
 def _is_message(record: dict[str, Any]) -> bool:
-    role = record.get("role")
-    if not isinstance(role, str) or role not in _ROLES or not (_CONTENT & set(record) or set(record) <= _BARE):
+    role, content = record.get("role"), record.get("content")
+    if not isinstance(role, str) or not (_CONTENT & set(record) or set(record) <= _BARE):
         return False
-    content = record.get("content")
+    if role not in _ROLES and not (role.lower() in ROLE_WORDS and isinstance(content, str)):
+        return False
     blocks = content if isinstance(content, list) else ()
     return not any(isinstance(block, dict) and _kind(block) in _FOREIGN_BLOCKS for block in blocks)
 
@@ -84,7 +132,8 @@ def _kind(block: dict[str, Any]) -> str:
 def _signs(message: dict[str, Any]) -> Iterator[str]:
     if message.get("role") in ("tool", "function") or message.get("tool_calls") or message.get("function_call"):
         yield "calls"
-    if message.get("role") in ("system", "developer") or message.get("content", "") is None:
+    role = message.get("role")
+    if role in ("system", "developer") or role not in _ROLES or message.get("content", "") is None:
         yield "roles"
     content = message.get("content")
     for block in content if isinstance(content, list) else ():

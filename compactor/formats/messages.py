@@ -271,11 +271,16 @@ def _entry(
         role, parts = "system", (Part("text", "system", value["system"]),)
     else:
         parts = ()
-    ids = (string(value.get("id")), string(value.get("model")))
+    ids = (string(value.get("id")), string(value.get("model")) or _model(value.get("modelInfo")))
     time = string(value.get("timestamp"))
     return Entry(
         index, piece.line, piece.nth, stored, lead, role, parts, "", ids[0], "", time, ids[1], damage=piece.damage
     )
+
+
+def _model(about: Any) -> str:
+    """The model as Cline names it."""
+    return string(about.get("id")) or string(about.get("modelId")) if isinstance(about, dict) else ""
 
 
 def _arranged(entries: list[Entry], begin: int, end: int) -> Transcript:

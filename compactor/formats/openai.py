@@ -5,11 +5,11 @@ from typing import Any
 
 import orjson
 
-from compactor.formats import dialects
+from compactor.formats import cline_voice, dialects
 from compactor.formats.blocks import MEDIA, compact, is_media, leaves, media, result_text, string
 from compactor.formats.messages import SYSTEM_ROLES, Message, MessageList, Plain
 from compactor.formats.pairs import Calls
-from compactor.formats.voice import Beside, Heard, answered, observation, prompt
+from compactor.formats.voice import Beside, Heard, answered, called, observation
 from compactor.transcript import Part, Speaker
 
 
@@ -20,7 +20,18 @@ class OpenAI(Plain):
         role = string(message.get("role"))
         if role in ("tool", "function"):
             return tuple(_result(message, calls))
-        return (*_reasoning(message), *_content(message.get("content"), role, before), *_calls(message, calls))
+        content = cline_voice.joined(message.get("content")) if role == "user" else message.get("content")
+        told = (*_reasoning(message), *_content(content, role, before), *_calls(message, calls))
+        return _seen(told, before, calls) if role == "user" else told
+
+
+def _seen(told: tuple[Part, ...], before: str, calls: Calls) -> tuple[Part, ...]:
+    """With all that answers a call in the assistant's text as a tool's, once one text says of itself that it does."""
+    if any(part.speaker == "tool" for part in told):
+        calls.first("observation")
+    if not (calls.met("observation") and called(before)):
+        return told
+    return tuple(Part("text", "tool", part.text) if part.kind == "text" else part for part in told)
 
 
 def _content(content: Any, role: str, before: str) -> Iterator[Part]:
@@ -49,7 +60,9 @@ def _block(block: Any, role: str, before: str) -> Part:
 def _text(text: str, role: str, before: str) -> Part:
     if role != "user":
         return Part("text", _speaker(role), text)
-    return Part("text", "tool", text) if observation(text, before) else prompt(text)
+    if observation(text, before):
+        return Part("text", "tool", text)
+    return cline_voice.told(text, before, Calls())
 
 
 def _speaker(role: str) -> Speaker:
@@ -117,7 +130,23 @@ def _failed(text: str) -> bool:
     return isinstance(value, dict) and bool(value.get("error"))
 
 
+class Chat(OpenAI):
+    """The same, and logs of plain texts that call the roles by other words."""
+
+    def role(self, message: Message) -> str:
+        role = super().role(message)
+        return dialects.ROLE_WORDS.get(role.lower(), role)
+
+    def parts(self, message: Message, calls: Calls, before: str) -> tuple[Part, ...]:
+        return super().parts({**message, "role": self.role(message)}, calls, before)
+
+    def said(self, text: str, role: str, like: Message, after: Message) -> Message:
+        """In the list's own word for the role, where it has one."""
+        word = string(like.get("role"))
+        return {"role": word if self.role(like) == role else role, "content": text}
+
+
 FORMAT = MessageList(
-    "openai", "OpenAI chat messages, as lines, rows, array or object", "system", OpenAI(),
+    "openai", "OpenAI chat messages, as lines, rows, array or object", "system", Chat(),
     dialects.is_openai, dialects.guess_openai,
 )  # fmt: skip

@@ -42,6 +42,10 @@ class Calls:
         self._met.add(what)
         return new
 
+    def met(self, what: str) -> bool:
+        """Whether the reader met one of its kind."""
+        return what in self._met
+
     def answered(self, call_id: str) -> bool:
         """Whether a call is known and has its result."""
         return call_id in self._known and call_id not in self._open

@@ -17,7 +17,7 @@ _HARNESS_TAGS = frozenset((
     "command-contents", "local-command-stdout", "local-command-stderr", "local-command-caveat", "task-notification",
     "agent-notification", "bash-input", "bash-stdout", "bash-stderr", "user-memory-input", "ide_opened_file",
     "ide_selection", "ide_diagnostics", "new-diagnostics", "session-start-hook", "user-prompt-submit-hook",
-    "post-tool-use-hook", "teammate-message", "tick",
+    "post-tool-use-hook", "teammate-message", "tick", "environment_details",
 ))  # fmt: skip
 _HARNESS_STARTS = (
     "<local-command-", "Caveat: The messages below were generated", "<task-notification>", "<agent-notification>",
@@ -48,6 +48,8 @@ _ANSWERED = ("User has answered your questions:", "Your questions have been answ
 _WRAPS_ANSWERS = "AskUserQuestion"
 """The ask tool whose results are always the client's sentence, with the user's words in it or without."""
 _ANSWERS_END = re.compile(r'"?\. You can now continue|"?\s*\Z')
+_ANSWER = re.compile(r"\s*<(answer|user_message)>(.*)</\1>\s*", re.DOTALL)
+"""How Cline and Roo Code wrap it."""
 _QUESTION_KEYS = ("question", "q", "prompt", "text")
 _ANSWER_KEYS = ("answer", "answers", "response", "selected", "choice")
 
@@ -205,6 +207,8 @@ def _last_answer(rest: str) -> str:
 
 def _free_answers(questions: Sequence[tuple[str, str]], text: str) -> Iterator[Pair]:
     """The answers in the result of an ask tool of one's own: JSON with a telling key, or the text itself."""
+    wrapped = _ANSWER.fullmatch(text)
+    text = wrapped[2] if wrapped else text
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -250,10 +254,16 @@ def _strings(value: Any) -> Iterator[str]:
             waiting.extend(reversed(item))
 
 
+_TAG_CALL = re.compile(r"<function=\w+>|<invoke name=")
 _TEXT_CALL = re.compile(r"<function=|<invoke |^```\w*\n", re.MULTILINE)
-_OBSERVATION = re.compile(r"\s*(?:OBSERVATION:|EXECUTION RESULT of \[|<returncode>|<observation>)")
+_OBSERVATION = re.compile(r"\s*(?:OBSERVATION:|Observation: |EXECUTION RESULT of \[|<returncode>|<observation>)")
 
 
 def observation(text: str, before: str) -> bool:
     """Whether a text in the user's role is the output of a tool that the assistant called in its text."""
     return bool(_OBSERVATION.match(text) and _TEXT_CALL.search(before))
+
+
+def called(text: str) -> bool:
+    """Whether the assistant calls a tool in a text, in tags as SWE-smith and OpenHands have them."""
+    return bool(_TAG_CALL.search(text))
