@@ -60,7 +60,7 @@ def _sessions(raw: bytes) -> Iterator[tuple[int, int, int]]:
     """Where each session begins and ends, and on which line."""
     starts = [m.start() for m in re.finditer(rb"^" + re.escape(STARTS), raw, re.MULTILINE)]
     at, line = 0, 1
-    for start, end in zip(starts, [*starts[1:], len(raw)], strict=True):
+    for start, end in zip(starts, [*starts[1:], len(raw)][: len(starts)], strict=True):
         line += raw.count(b"\n", at, start)
         at = start
         yield start, end, line
