@@ -127,7 +127,8 @@ class MessageList:
 
     def _said(self, transcript: Transcript, cut: int, text: str, role: str) -> Message:
         found = [transcript.entries[index] for index in transcript.live if transcript.entries[index].role]
-        head = [transcript.entries[index] for index in transcript.live[:cut] if transcript.entries[index].role]
+        first = min(transcript.live[cut:], default=len(transcript.entries))
+        head = [entry for entry in transcript.entries[:first] if entry.role]
         last = (head or found)[-1:]
         near = [entry for entry in (*reversed(head), *found) if entry.role == role][:1] or last
         like, after = (next((_message(entry.raw) for entry in one), {}) for one in (near, last))
