@@ -313,3 +313,22 @@ def test_an_output_that_opencode_pruned_is_its_stub() -> None:
     pruned: dict[str, object] = {"type": "tool", "tool": "bash", "callID": "c1", "state": state}
     transcript = formats.read(opencode(spoken("user", "go"), ("assistant", {}, [pruned])), "in").transcripts[0]
     assert [part.text for part in transcript.entries[1].parts] == ["{}", "[Old tool result content cleared]"]
+
+
+@pytest.mark.parametrize("kind", ["compaction", "compaction_summary", "context_compaction"])
+def test_a_summary_that_only_the_provider_can_read_is_carried_in_a_list_of_items(kind: str) -> None:
+    opaque = {"type": kind, "encrypted_content": "c2VjcmV0"}
+    items = [
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": f"bed {n}"}]} for n in range(6)
+    ]
+    raw = json.dumps([items[0], opaque, *items[1:]]).encode()
+    source = formats.read(raw, "in")
+    (transcript,) = source.transcripts
+    assert (source.format, transcript.live, transcript.fixed) == ("responses", (1, 0, 2, 3, 4, 5, 6), 1)
+    assert any("only the provider can read" in note.text for note in transcript.notes)
+    assert write(source) == raw
+    out = write(source, {0: FORMATS["responses"].embed(source, transcript, 4, BLOCK).data})
+    again = formats.read(out, "in").transcripts[0]
+    assert again.ours
+    assert json.loads(out)[0] == opaque
+    assert json.loads(out)[-3:] == items[3:]

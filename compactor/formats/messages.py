@@ -287,6 +287,9 @@ def _arranged(entries: list[Entry], begin: int, end: int) -> Transcript:
     leading = 0
     while leading < len(messages) and entries[messages[leading]].role in SYSTEM_ROLES:
         leading += 1
+    opaque = [index for index in messages[leading:] if _is_opaque(entries[index])]
+    messages = [*messages[:leading], *opaque, *(i for i in messages[leading:] if not _is_opaque(entries[i]))]
+    leading += len(opaque)
     place = next((at for at in range(leading) if _is_block(entries[messages[at]])), leading)
     blocks = _blocks(entries, messages[place:])
     for index in messages[place : place + blocks]:
@@ -304,6 +307,7 @@ def _arranged(entries: list[Entry], begin: int, end: int) -> Transcript:
         end=end,
         notes=(
             *_damage(entries),
+            *_carried([entries[index] for index in opaque]),
             *(_mistakable(entry) for index in messages[: place + 1] if _is_mistakable(entry := entries[index])),
             *pairs.notes(entries[index] for index in live),
         ),
@@ -312,6 +316,17 @@ def _arranged(entries: list[Entry], begin: int, end: int) -> Transcript:
 
 def _is_block(entry: Entry) -> bool:
     return is_block(entry.text) and all(part.kind == "text" for part in entry.parts)
+
+
+def _is_opaque(entry: Entry) -> bool:
+    """Whether an entry is a summary that only the provider can read: part of the fixed part, wherever it stands."""
+    return bool(entry.parts) and all(part.kind == "opaque" and part.speaker == "summary" for part in entry.parts)
+
+
+def _carried(opaque: list[Entry]) -> Iterator[Note]:
+    if opaque:
+        text = f"{len(opaque)} compactions that only the provider can read: carried as they are, not summarised"
+        yield Note(opaque[0].line, text)
 
 
 def _is_mistakable(entry: Entry) -> bool:
