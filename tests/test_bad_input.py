@@ -14,6 +14,9 @@ import pytest
 from command import Done, compact, environment, names, one_line, process
 from talks import Call, Round, Session, Turn, anthropic, claude, garden, jsonl, openai, stored
 
+from compactor import formats
+from compactor.errors import InputError
+
 BROKEN = sorted((Path(__file__).parent.parent / "fixtures/broken").iterdir())
 REFUSED = {"binary.jsonl", "not-json.jsonl", "utf-16.jsonl"}
 TOLD = {
@@ -497,3 +500,8 @@ def test_a_50_mb_line(kind: str) -> None:
     assert len(out) < 100_000
     out, _ = compacted(b"".join([*lines[:-1], line, *lines[-1:]]))
     assert line in out
+
+
+def test_what_is_no_aider_history_is_refused() -> None:
+    with pytest.raises(InputError, match="no session of aider's"):
+        formats.read(b"#### a question\n", "in", "aider")

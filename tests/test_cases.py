@@ -21,6 +21,26 @@ from compactor.tokens import counter_for
 from compactor.transcript import BLOCK_START, Transcript
 
 TURNS = garden(8)
+CODEX = jsonl(
+    [
+        {"timestamp": "t", "type": "session_meta", "payload": {"id": "s1", "cwd": "/srv"}},
+        *(
+            {
+                "timestamp": "t",
+                "type": "response_item",
+                "payload": {
+                    "type": "message",
+                    "role": role,
+                    "content": [
+                        {"type": "output_text" if role == "assistant" else "input_text", "text": f"{text} {n}. " * 60}
+                    ],
+                },
+            }
+            for n in range(12)
+            for role, text in (("user", "Water bed"), ("assistant", "Watered bed"))
+        ),
+    ]
+)
 
 
 @pytest.fixture(autouse=True)
@@ -351,6 +371,97 @@ def test_empty_null_content_03(content: Any) -> None:
 )
 def test_empty_null_content_04(records: Any) -> None:
     untouched(records)
+
+
+# thinking-signatures
+
+
+def thought(text: str, signature: str) -> Record:
+    return {"type": "thinking", "thinking": text, "signature": signature}
+
+
+def test_thinking_signatures_01_and_02() -> None:
+    call = {"type": "tool_use", "id": "t", "name": "f", "input": {}}
+    blocks = [thought("a" * 8_000, "1"), {"type": "text", "text": "b"}, thought("c", "2"), call]
+    tail = [
+        {"role": "user", "content": "And now?"},
+        {"role": "assistant", "content": blocks},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "r"}]},
+    ]
+    kept = json.dumps(tail[0]) + "\n" + json.dumps(tail[1], indent=None) + "\n" + json.dumps(tail[2]) + "\n"
+    done = shrunk(jsonl(anthropic(TURNS)) + kept.encode(), Keep(3))
+    assert done.data.endswith(kept.encode())
+
+
+def test_thinking_signatures_06() -> None:
+    """A reasoning item is kept with its call or not at all, whatever the tail asked for."""
+    raw = CODEX
+    item = {"timestamp": "t", "type": "response_item"}
+    pair: list[Record] = [
+        {**item, "payload": {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "AAA"}},
+        {**item, "payload": {"type": "function_call", "name": "f", "arguments": "{}", "call_id": "c1"}},
+        {**item, "payload": {"type": "function_call_output", "call_id": "c1", "output": "ok"}},
+    ]
+    for keep in range(1, 8):
+        for more in (b"", jsonl([{**item, "payload": {"type": "message", "role": "user", "content": "on"}}])):
+            done = pipeline.compact(formats.read(raw + jsonl(pair) + more, "in"), Options(Keep(keep)))
+            assert done.changed
+            both = marks(done.data, '"rs_1"', '"c1"')
+            assert both in ([True, True], [False, False])
+
+
+def test_thinking_signatures_08() -> None:
+    odd = b'{"role":"assistant","content":"", "reasoning_content":"think twice","x":1,"tool_calls":[{"id":"a",'
+    odd += b'"type":"function","function":{"name":"f","arguments":"{}"}}]}\n'
+    result = b'{"role":"tool","tool_call_id":"a","content":"r"}\n'
+    raw = jsonl(openai(TURNS))
+    assert shrunk(raw + odd + result, Keep(2)).data.endswith(odd + result)
+    bare = odd.replace(b'"reasoning_content":"think twice",', b"")
+    sizes = [pipeline.plan(formats.read(raw + one + result, "in"), 0, Options()).sizes.total for one in (odd, bare)]
+    assert sizes[0] > sizes[1]
+
+
+# format-drift
+
+
+def test_format_drift_01() -> None:
+    records = claude(TURNS)
+    new = {"type": "brand-new-thing", "sessionId": "S", "x": 1}
+    done = shrunk([records[0], {**new, "x": 2}, *records[1:-1], new, records[-1]], Keep(4))
+    assert jsonl([new]) in done.data
+    assert b'"x":2' not in done.data
+    state: Record = {"timestamp": "t", "type": "brand-new-thing", "payload": {"x": 1}}
+    end = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "on"}]}
+    item = {"timestamp": "t", "type": "response_item", "payload": end}
+    assert jsonl([state]) in shrunk(CODEX + jsonl([item, state, item]), Keep(4)).data
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        [{"type": "thread.started", "thread_id": "t"}, {"type": "item.completed", "item": {"id": "item_0"}}],
+        [{"id": 1}, {"id": 2}],
+    ],
+)
+def test_format_drift_04(records: list[Record]) -> None:
+    Path("x.jsonl").write_bytes(jsonl(records))
+    done = compact("run", "x.jsonl")
+    assert done.code == 3
+    assert not Path("x.compacted.jsonl").exists()
+    one_line(done, "x.jsonl")
+    chat = jsonl(openai(TURNS))
+    rows = jsonl([{"messages": openai(TURNS)}])
+    assert {formats.read(raw, "in").format for raw in (chat, rows)} == {"openai"}
+
+
+def test_format_drift_06() -> None:
+    raw = CODEX
+    event = jsonl([{"timestamp": "t", "type": "event_msg", "payload": {"type": "user_message", "message": "hi"}}])
+    said = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}]}
+    item = jsonl([{"timestamp": "t", "type": "response_item", "payload": said}])
+    once, twice = read(raw + item), read(raw + item + event)
+    assert [once.entries[i].text for i in once.live] == [twice.entries[i].text for i in twice.live]
+    assert event in shrunk(raw + item + event, Keep(2)).data
 
 
 # role-order

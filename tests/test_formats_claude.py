@@ -503,6 +503,37 @@ def test_preserved_messages_follow_the_summary() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("emitted_again", [True, False])
+def test_a_preserved_segment_is_walked_from_its_end_to_its_beginning(emitted_again: bool) -> None:
+    session = plain().user("u3", "And the moss?").bot("a3", use("t1"), id="m3").result("r1", "t1", "damp")
+    session.bot("a3b", use("t2"), id="m3", parent="a3").result("r2", "t2", "dry").bot("a4", "Done.", parent="r1")
+    kept = {"headUuid": "u3", "anchorUuid": "S", "tailUuid": "a4"}
+    session.add(
+        "B",
+        None,
+        logicalParentUuid="a4",
+        type="system",
+        subtype="compact_boundary",
+        compactMetadata={"preservedSegment": kept},
+    )
+    session.user("S", NATIVE, isCompactSummary=True)
+    if emitted_again:
+        session.bot("a4", "Done.", parent="S")
+    transcript = session.user("u5", "go on", "a4" if emitted_again else "S").read()
+    assert ids(transcript) == ["S", "u3", "a3", "r1", "a3b", "r2", "a4", "u5"]
+    assert ids(transcript, transcript.past) == ["u1", "a1", "u2", "a2"]
+    out = rewrite(session, 1)
+    assert out[2]["parentUuid"] == out[1]["uuid"]
+
+
+def test_a_preserved_segment_that_is_torn_is_noted() -> None:
+    transcript = compacted(preservedSegment={"headUuid": "gone", "anchorUuid": "S", "tailUuid": "a2"}).read()
+    assert ids(transcript) == ["S"]
+    assert [note.text for note in transcript.notes] == [
+        "the segment that this compaction preserved isn't in the file: left out"
+    ]
+
+
 def test_a_late_result_of_a_summarised_call_is_an_orphan() -> None:
     session = Session().user("u1", "x").bot("a1", use("t1"))
     session.add("B", None, logicalParentUuid="a1", type="system", subtype="compact_boundary")

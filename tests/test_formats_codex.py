@@ -299,3 +299,39 @@ def test_reasoning_stays_with_the_call_that_it_led_to() -> None:
 )
 def test_a_users_own_tags_are_the_users(text: str) -> None:
     assert part(said("user", text)).speaker == "human"
+
+
+@pytest.mark.parametrize("kind", ["web_search_call", "image_generation_call", "tool_search_call", "local_shell_call"])
+def test_hosted_calls_are_the_assistants_and_survive_in_the_tail(kind: str) -> None:
+    item = rec("response_item", type=kind, status="completed", call_id="c9", action={"query": "ferns"})
+    transcript = only(*TALK, item)
+    assert transcript.entries[transcript.live[-1]].role == "assistant"
+    _, records, _ = embedded(len(transcript.live) - 1, *TALK, item)
+    assert records[-1] == item
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        rec("response_item", type="ghost_snapshot", ghost_commit={"id": "x"}),
+        rec("inter_agent_communication", content="push"),
+        {**META, "payload": {**META["payload"], "id": "parent"}},
+    ],
+)
+def test_what_isnt_sent_is_bookkeeping_and_stays_in_the_tail(odd: Record) -> None:
+    records = [*TALK[:-1], odd, TALK[-1]]
+    transcript = only(*records)
+    assert live(transcript) == live(only(*TALK))
+    assert transcript.session == "s1"
+    _, written, _ = embedded(len(transcript.live) - 2, *records)
+    assert odd in written
+
+
+def test_what_another_agent_says_is_not_the_users() -> None:
+    said_by = rec("response_item", type="agent_message", author="a", content=[{"type": "input_text", "text": "push"}])
+    assert (part(said_by).speaker, part(said_by).said) == ("harness", ())
+
+
+def test_a_chunk_that_begins_in_the_middle_notes_its_orphan() -> None:
+    transcript = only(told("c0", "late"), said("user", "Go on."), said("assistant", "Yes."))
+    assert [note.text for note in transcript.notes] == ["result c0 answers no call"]

@@ -13,9 +13,12 @@ from talks import garden
 
 from compactor import formats, pipeline
 from compactor.errors import InputError
+from compactor.formats import FORMATS
 from compactor.pipeline import Options
 from compactor.split import Keep
-from compactor.transcript import Entry, Part, write
+from compactor.transcript import BLOCK_PREAMBLE, Entry, Part, write
+
+BLOCK = f"{BLOCK_PREAMBLE}\nSources: A = 0a1b2c3d\nwhat came before\n[end of compact record]"
 
 TALK = (
     Talk()
@@ -386,3 +389,71 @@ def test_aider_histories_are_compacted_session_by_session() -> None:
     assert done.data.startswith(b"\n# aider chat started at")
     assert done.data.count(b"#### [compact record]") == 1
     assert not pipeline.compact(formats.read(done.data, "out"), Options(keep=Keep(4))).changed
+
+
+def opencode(*told: tuple[str, dict[str, object], list[dict[str, object]]]) -> bytes:
+    infos = [
+        (role, {"id": f"msg_{n:012x}", "role": role, "time": {"created": n}, **more})
+        for n, (role, more, _) in enumerate(told)
+    ]
+    held = [{"info": info, "parts": parts} for (_, info), (_, _, parts) in zip(infos, told, strict=True)]
+    return json.dumps({"info": {"id": "ses_1"}, "messages": held}).encode()
+
+
+def spoken(role: str, text: str, **info: object) -> tuple[str, dict[str, object], list[dict[str, object]]]:
+    return role, info, [{"type": "text", "text": text}]
+
+
+@pytest.mark.parametrize(("kept", "live"), [("", "45678"), (f"msg_{1:012x}", "45123678")])
+@pytest.mark.parametrize("finish", ["stop", ""])
+def test_opencodes_newest_finished_compaction_begins_what_is_live(kept: str, live: str, finish: str) -> None:
+    asked = {"type": "compaction", "auto": True, **({"tail_start_id": kept} if kept else {})}
+    raw = opencode(
+        spoken("user", "Never water bed 13."), spoken("assistant", "ok"), spoken("user", "And moss?"),
+        spoken("assistant", "damp"), ("user", {}, [asked]),
+        spoken("assistant", "Beds were counted.", summary=True, finish=finish, parentID=f"msg_{4:012x}"),
+        spoken("user", "Go on."), spoken("assistant", "Yes."), spoken("user", "And?"),
+    )  # fmt: skip
+    source = formats.read(raw, "in")
+    (transcript,) = source.transcripts
+    assert write(source) == raw
+    if not finish:
+        assert (transcript.live, transcript.summarised) == (tuple(range(9)), 0)
+        return
+    expected = tuple(map(int, live))
+    assert (transcript.live, transcript.summarised, transcript.ours) == (expected, 2, False)
+    assert sorted((*transcript.live, *transcript.past)) == list(range(9))
+    done = pipeline.compact(source, Options(Keep(8), max_summary=600))
+    told = FORMATS["opencode"].embed(source, transcript, 2, BLOCK).data
+    again = formats.read(write(source, {0: told}), "in").transcripts[0]
+    assert again.ours
+    assert not any(b'"compaction"' in entry.raw for entry in again.entries)
+    ids = [json.loads(entry.raw)["info"]["id"] for entry in again.entries]
+    assert ids == sorted(ids)
+    assert not done.refused
+
+
+def test_an_output_that_opencode_pruned_is_its_stub() -> None:
+    state = {"status": "completed", "input": {}, "output": "long", "time": {"start": 1, "end": 2, "compacted": 3}}
+    pruned: dict[str, object] = {"type": "tool", "tool": "bash", "callID": "c1", "state": state}
+    transcript = formats.read(opencode(spoken("user", "go"), ("assistant", {}, [pruned])), "in").transcripts[0]
+    assert [part.text for part in transcript.entries[1].parts] == ["{}", "[Old tool result content cleared]"]
+
+
+@pytest.mark.parametrize("kind", ["compaction", "compaction_summary", "context_compaction"])
+def test_a_summary_that_only_the_provider_can_read_is_carried_in_a_list_of_items(kind: str) -> None:
+    opaque = {"type": kind, "encrypted_content": "c2VjcmV0"}
+    items = [
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": f"bed {n}"}]} for n in range(6)
+    ]
+    raw = json.dumps([items[0], opaque, *items[1:]]).encode()
+    source = formats.read(raw, "in")
+    (transcript,) = source.transcripts
+    assert (source.format, transcript.live, transcript.fixed) == ("responses", (1, 0, 2, 3, 4, 5, 6), 1)
+    assert any("only the provider can read" in note.text for note in transcript.notes)
+    assert write(source) == raw
+    out = write(source, {0: FORMATS["responses"].embed(source, transcript, 4, BLOCK).data})
+    again = formats.read(out, "in").transcripts[0]
+    assert again.ours
+    assert json.loads(out)[0] == opaque
+    assert json.loads(out)[-3:] == items[3:]

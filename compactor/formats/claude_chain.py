@@ -32,6 +32,8 @@ class Node:
     """The uuid of the assistant record whose call it answers."""
     preserved: tuple[str, ...] = ()
     """Of a boundary: the uuids of the messages that stay live, in order."""
+    segment: tuple[str, str] = ("", "")
+    """Of a boundary: the first and the last of them, where it names no others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,9 @@ class _Tree:
         self.all_side = all(node.sidechain for node in nodes if node.message)
         self.lost: set[int] = set()
         self.by_uuid: dict[str, int] = {}
+        self.written_first: dict[str, int] = {}
+        """Where each uuid stands first: a record that a compaction re-emitted names the summary as its parent."""
+        self.torn: list[int] = []
         self.bridged: list[int] = []
         self._index()
         self.main = [self._is_main(index) for index in range(len(nodes))]
@@ -95,6 +100,7 @@ class _Tree:
             boundaries += node.boundary
             if not node.uuid:
                 continue
+            self.written_first.setdefault(node.uuid, index)
             earlier = self.by_uuid.get(node.uuid)
             if earlier is None or (node.message and not self.nodes[earlier].message):
                 self.by_uuid[node.uuid], seen_at[node.uuid] = index, boundaries
@@ -195,9 +201,26 @@ class _Tree:
         return at, found, boundary
 
     def _preserved(self, boundary: int) -> list[int]:
-        uuids = self.nodes[boundary].preserved if boundary >= 0 else ()
+        """The messages before a boundary that the client goes on sending, behind the summary."""
+        node = self.nodes[boundary] if boundary >= 0 else Node(0)
+        uuids = node.preserved or (self._segment(boundary) if all(node.segment) else ())
         found = (self.by_uuid.get(uuid, -1) for uuid in dict.fromkeys(uuids))
         return [index for index in found if index >= 0 and self.main[index] and not self.nodes[index].summary]
+
+    def _segment(self, boundary: int) -> list[str]:
+        """The uuids from the first to the last of a segment, and what shares a message or a call with them."""
+        head, tail = self.nodes[boundary].segment
+        at, chosen = self.written_first.get(tail, -1), set[int]()
+        while at >= 0 and at not in chosen and self.nodes[at].uuid != head:
+            chosen.add(at)
+            at = self.written_first.get(self.nodes[at].parent, -1)
+        if at < 0 or at in chosen:
+            self.torn.append(boundary)
+            return []
+        chosen.add(at)
+        first = min(chosen)
+        self._gather(chosen, lambda index: first < index < boundary)
+        return [self.nodes[index].uuid for index in sorted(chosen)]
 
     def _gather(self, chosen: set[int], allowed: Callable[[int], bool], taken: Iterable[int] = ()) -> None:
         """Add what shares a message or a call with chosen records, and prompts queued under them, to a fixed point."""
@@ -274,5 +297,7 @@ class _Tree:
     def _notes(self) -> Iterator[Note]:
         for index in sorted(set(self.bridged)):
             yield Note(self.nodes[index].line, "its parent isn't in the file; bridged by file order")
+        for index in self.torn:
+            yield Note(self.nodes[index].line, "the segment that this compaction preserved isn't in the file: left out")
         if self.lost:
             yield Note(self.nodes[min(self.lost)].line, f"{len(self.lost)} duplicate records left out")

@@ -242,6 +242,7 @@ def _node(line: int, kind: str, value: Value) -> Node:
         node.boundary = True
         node.logical = string(value.get("logicalParentUuid"))
         node.preserved = tuple(_preserved(value.get("compactMetadata")))
+        node.segment = _segment(value.get("compactMetadata"))
     return node
 
 
@@ -259,6 +260,12 @@ def _preserved(metadata: Any) -> Iterator[str]:
     kept = metadata.get("preservedMessages") if isinstance(metadata, dict) else None
     uuids = kept.get("uuids") if isinstance(kept, dict) else None
     return (uuid for uuid in (uuids if isinstance(uuids, list) else ()) if isinstance(uuid, str))
+
+
+def _segment(metadata: Any) -> tuple[str, str]:
+    """The ends of what a compaction kept: clients that list no messages name only these."""
+    kept = metadata.get("preservedSegment") if isinstance(metadata, dict) else None
+    return (string(kept.get("headUuid")), string(kept.get("tailUuid"))) if isinstance(kept, dict) else ("", "")
 
 
 def _is_queued(attachment: Any) -> bool:

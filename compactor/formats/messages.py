@@ -127,7 +127,8 @@ class MessageList:
 
     def _said(self, transcript: Transcript, cut: int, text: str, role: str) -> Message:
         found = [transcript.entries[index] for index in transcript.live if transcript.entries[index].role]
-        head = [transcript.entries[index] for index in transcript.live[:cut] if transcript.entries[index].role]
+        first = min(transcript.live[cut:], default=len(transcript.entries))
+        head = [entry for entry in transcript.entries[:first] if entry.role]
         last = (head or found)[-1:]
         near = [entry for entry in (*reversed(head), *found) if entry.role == role][:1] or last
         like, after = (next((_message(entry.raw) for entry in one), {}) for one in (near, last))
@@ -291,6 +292,9 @@ def _arranged(entries: list[Entry], begin: int, end: int) -> Transcript:
     leading = 0
     while leading < len(messages) and entries[messages[leading]].role in SYSTEM_ROLES:
         leading += 1
+    opaque = [index for index in messages[leading:] if _is_opaque(entries[index])]
+    messages = [*messages[:leading], *opaque, *(i for i in messages[leading:] if not _is_opaque(entries[i]))]
+    leading += len(opaque)
     place = next((at for at in range(leading) if _is_block(entries[messages[at]])), leading)
     blocks = _blocks(entries, messages[place:])
     for index in messages[place : place + blocks]:
@@ -308,6 +312,7 @@ def _arranged(entries: list[Entry], begin: int, end: int) -> Transcript:
         end=end,
         notes=(
             *_damage(entries),
+            *_carried([entries[index] for index in opaque]),
             *(_mistakable(entry) for index in messages[: place + 1] if _is_mistakable(entry := entries[index])),
             *pairs.notes(entries[index] for index in live),
         ),
@@ -316,6 +321,17 @@ def _arranged(entries: list[Entry], begin: int, end: int) -> Transcript:
 
 def _is_block(entry: Entry) -> bool:
     return is_block(entry.text) and all(part.kind == "text" for part in entry.parts)
+
+
+def _is_opaque(entry: Entry) -> bool:
+    """Whether an entry is a summary that only the provider can read: part of the fixed part, wherever it stands."""
+    return bool(entry.parts) and all(part.kind == "opaque" and part.speaker == "summary" for part in entry.parts)
+
+
+def _carried(opaque: list[Entry]) -> Iterator[Note]:
+    if opaque:
+        text = f"{len(opaque)} compactions that only the provider can read: carried as they are, not summarised"
+        yield Note(opaque[0].line, text)
 
 
 def _is_mistakable(entry: Entry) -> bool:

@@ -6,16 +6,19 @@ sst/opencode). A tool's call and its result are one part. `opencode import` take
 
 import uuid
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
-from compactor.formats import blocks
+from compactor.formats import blocks, lines
 from compactor.formats.blocks import string
 from compactor.formats.messages import Message, MessageList, Plain
 from compactor.formats.pairs import Calls
 from compactor.formats.voice import prompt
-from compactor.transcript import Part
+from compactor.transcript import Entry, Part, Source, Transcript
 
 _NAMESPACE = uuid.UUID("9d0fd1c1-2f2a-5bbd-b8a0-4b5f5c8a7a3e")
+_CLEARED = "[Old tool result content cleared]"
+"""What the client sends for an output that it pruned (`state.time.compacted`)."""
 _SILENT = ("step-start", "step-finish", "snapshot", "patch", "retry", "compaction", "agent", "subtask")
 
 
@@ -89,7 +92,9 @@ def _tool(piece: Mapping[str, Any], state: Mapping[str, Any], calls: Calls) -> I
     yield blocks.call(call_id, string(piece.get("tool")), state.get("input"), calls)
     if state.get("status") in ("completed", "error"):
         failed = state.get("status") == "error"
-        told = state.get("error") if failed else state.get("output")
+        time = state.get("time")
+        pruned = isinstance(time, dict) and time.get("compacted") and not failed
+        told = _CLEARED if pruned else state.get("error") if failed else state.get("output")
         block = {
             "tool_use_id": call_id,
             "content": told if isinstance(told, str) else blocks.compact(told),
@@ -111,4 +116,55 @@ def sniff(raw: bytes, records: list[Any]) -> bool:
     )
 
 
-FORMAT = MessageList("opencode", "opencode export", "user", OpenCode(), sniff)
+class OpenCodeExport(MessageList):
+    """An export, live from the newest compaction of the client's own."""
+
+    def read(self, raw: bytes, name: str) -> Source:
+        source = super().read(raw, name)
+        return replace(source, transcripts=tuple(map(_since_compaction, source.transcripts)))
+
+
+def _since_compaction(transcript: Transcript) -> Transcript:
+    entries = transcript.entries
+    for summary in reversed(transcript.live):
+        if entries[summary].role == "assistant" and any(part.speaker == "summary" for part in entries[summary].parts):
+            info = _info(entries[summary])
+            asked = _before(entries, summary, string(info.get("parentID")))
+            compaction = _compaction(entries[asked]) if asked >= 0 else None
+            if info.get("finish") and not info.get("error") and compaction is not None:
+                return _begun(transcript, asked, summary, string(compaction.get("tail_start_id")))
+    return transcript
+
+
+def _begun(transcript: Transcript, asked: int, summary: int, kept: str) -> Transcript:
+    """The conversation with what was asked of the client and its summary in front, then what it kept, then the rest."""
+    start = _before(transcript.entries, asked, kept)
+    rest = [i for i in transcript.live if i not in (asked, summary) and (i > asked or 0 <= start <= i)]
+    live = (asked, summary, *rest)
+    past = tuple(i for i in transcript.live if i not in set(live))
+    side = frozenset(i for i in transcript.side if i > asked)
+    return replace(transcript, live=live, past=past, side=side, fixed=0, summarised=2, ours=False)
+
+
+def _before(entries: tuple[Entry, ...], index: int, name: str) -> int:
+    """Where the message of that id stands before another, or -1."""
+    found = (i for i in range(index - 1, -1, -1) if name and _info(entries[i]).get("id") == name)
+    return next(found, -1)
+
+
+def _info(entry: Entry) -> Message:
+    info = _value(entry).get("info")
+    return info if isinstance(info, dict) else {}
+
+
+def _compaction(entry: Entry) -> Message | None:
+    pieces = _value(entry).get("parts")
+    held = pieces if isinstance(pieces, list) else []
+    return next((piece for piece in held if isinstance(piece, dict) and piece.get("type") == "compaction"), None)
+
+
+def _value(entry: Entry) -> Message:
+    return (lines.editable(entry.raw) or {}) if entry.role else {}
+
+
+FORMAT = OpenCodeExport("opencode", "opencode export", "user", OpenCode(), sniff)

@@ -2,7 +2,8 @@
 
 One item a line, a JSON list, or an object with a list under `input`, `output`, `items` or `data`: requests, responses
 and conversations of the API (https://platform.openai.com/docs/api-reference/responses). A reasoning item stays with
-what it produced, since the API refuses one without the other.
+what it produced, since the API refuses one without the other. A compaction that only the provider can read stays, in
+front of the conversation: nobody here could tell what is in it.
 """
 
 from typing import Any
