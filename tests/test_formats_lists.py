@@ -87,17 +87,6 @@ def test_any_conversation_is_written_as_it_was(talk: Talk, form: Form) -> None:
     assert write(formats.read(raw, "in", form)) == raw
 
 
-def test_langchain_itself_loads_what_is_written() -> None:
-    from langchain_core.messages import messages_from_dict
-
-    done = pipeline.compact(formats.read(Talk().told(garden(8)).raw("langchain"), "in"), Options(keep=Keep(4)))
-    messages = messages_from_dict([json.loads(line) for line in done.data.splitlines()])
-    assert [message.type for message in messages[:2]] == ["system", "ai"]
-    assert messages[0].content == done.outcomes[0].block
-    called = {call["id"] for message in messages for call in getattr(message, "tool_calls", ())}
-    assert {message.tool_call_id for message in messages if hasattr(message, "tool_call_id")} <= called
-
-
 def test_the_steps_of_a_trajectory_are_numbered_anew() -> None:
     done = pipeline.compact(formats.read(Talk().told(garden(8)).raw("atif"), "in"), Options(keep=Keep(4)))
     steps = json.loads(done.data)["steps"]
