@@ -250,3 +250,63 @@ def test_aider_histories_are_compacted_session_by_session() -> None:
     assert done.data.startswith(b"\n# aider chat started at")
     assert done.data.count(b"#### [compact record]") == 1
     assert not pipeline.compact(formats.read(done.data, "out"), Options(keep=Keep(4))).changed
+
+
+# Pairs that no id tells, and verdicts beside a call
+
+
+def test_an_observation_of_openhands_without_a_cause_answers_the_call_that_it_names_or_the_nearest_of_its_kind() -> (
+    None
+):
+    def act(number: int, command: str, call: str) -> dict[str, object]:
+        about = {"tool_call_metadata": {"tool_call_id": call}} if call else {}
+        return {"id": number, "source": "agent", "action": "run", "args": {"command": command}, **about}
+
+    seen = {"source": "agent", "observation": "run", "content": "x"}
+    named = {**seen, "id": 5, "content": "b", "tool_call_metadata": {"tool_call_id": "c2"}}
+    parts = parts_of(
+        "openhands", act(1, "lost", ""), act(2, "a", "c1"), act(3, "b", "c2"), named, {**seen, "id": 6, "content": "a"},
+        {**seen, "id": 7, "cause": 99, "content": "of a call that isn't here"},
+        {**seen, "id": 8, "observation": "read", "content": "of no kind that is open"},
+    )  # fmt: skip
+    made = {part.call_id: part.input["command"] for part in parts if part.kind == "call"}
+    assert [made[part.call_id] for part in parts if part.kind == "result"] == ["b", "a"]
+    assert [part.text for part in parts if part.kind == "text"] == [
+        "of a call that isn't here", "of no kind that is open",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("state", ["output-denied", "approval-responded"])
+def test_what_the_user_says_of_a_call_that_they_deny_is_theirs(state: str) -> None:
+    part = {"type": "tool-Bash", "toolCallId": "c1", "state": state, "input": {"command": "rm -r beds"},
+            "approval": {"id": "a1", "approved": False, "reason": "Never delete a bed."}}  # fmt: skip
+    call, result = parts_of("vercel", {"id": "m", "role": "assistant", "parts": [part]})
+    assert (call.kind, result.kind, result.verdict, result.failed) == ("call", "result", "refused", True)
+    assert result.said == ("Never delete a bed.",)
+    part["approval"] = {"id": "a1", "approved": False, "reason": "Never delete a bed.", "isAutomatic": True}
+    _, result = parts_of("vercel", {"id": "m", "role": "assistant", "parts": [part]})
+    assert (result.said, result.verdict, result.failed) == ((), "", True)
+
+
+def test_a_call_that_the_user_approved_says_so() -> None:
+    part = {
+        "type": "tool-Bash",
+        "toolCallId": "c1",
+        "input": {"command": "ls"},
+        "approval": {"id": "a", "approved": True},
+    }
+    waiting = parts_of("vercel", {"role": "assistant", "parts": [{**part, "state": "approval-responded"}]})
+    assert [p.kind for p in waiting] == ["call"]
+    done = parts_of("vercel", {"role": "assistant", "parts": [{**part, "state": "output-available", "output": "x"}]})
+    assert (done[1].kind, done[1].verdict) == ("result", "approved")
+
+
+def test_what_a_trajectory_hands_over_after_its_own_summary_is_not_the_user() -> None:
+    done = {
+        "step_id": 1,
+        "source": "system",
+        "message": "Performed context summarization and handoff to continue task.",
+    }
+    told = {"step_id": 2, "source": "user", "message": f"Here are the answers the other agent provided.\n\n{GRANT}"}
+    parts = parts_of("atif", whole={"schema_version": "ATIF-v1.5", "steps": [done, told]})
+    assert not any(part.said for part in parts)
