@@ -33,9 +33,13 @@ test-long: $(VENV)/.test ## run the long tests
 
 check: lint typecheck test ## all that a change must pass
 
-interop: $(VENV)/.test ## install the real agent clients from npm and have them resume what compact writes
+interop: $(VENV)/.test ## install the real agent clients and packages, and have them go on from what compact writes
 	@if command -v npm >/dev/null; then mkdir -p .interop && npm install --prefix .interop --no-audit --no-fund --silent \
-		@anthropic-ai/claude-code @openai/codex @mariozechner/pi-coding-agent @google/gemini-cli opencode-ai; fi
+		@anthropic-ai/claude-code @openai/codex @mariozechner/pi-coding-agent @google/gemini-cli opencode-ai ai; fi
+	@for python in python3.14 python3.13 python3.12; do if $$python -c '' 2>/dev/null; then \
+		$$python -m venv .interop/harbor && .interop/harbor/bin/pip install -qq pydantic && \
+		.interop/harbor/bin/pip install -qq --no-deps harbor && \
+		$$python -m venv .interop/openhands && .interop/openhands/bin/pip install -qq openhands-sdk && break; fi; done
 	$(BIN)/python -m pytest -q -m interop -rs tests/interop
 
 format: $(VENV)/.dev ## put the code in shape

@@ -119,9 +119,9 @@ class Talk:
         return self
 
     def raw(self, form: Form = "claude-code") -> bytes:
-        if form in _WHOLE:
-            return json.dumps(_WHOLE[form](list(_RECORDS[form](self.steps))), indent=1).encode()
-        return b"".join(line(record) for record in _RECORDS[form](self.steps))
+        held = records(form, self)
+        value = whole(form, held)
+        return b"".join(map(line, held)) if value is None else json.dumps(value, indent=1).encode()
 
     def source(self, form: Form = "claude-code") -> Source:
         return formats.read(self.raw(form), "talk", form)
@@ -131,6 +131,16 @@ class Talk:
 
     def ledger(self, form: Form = "claude-code") -> Ledger:
         return ledger(self.source(form))
+
+
+def records(form: Form, talk: Talk) -> list[dict[str, Any]]:
+    """The records of a conversation in that form."""
+    return list(_RECORDS[form](talk.steps))
+
+
+def whole(form: Form, held: list[dict[str, Any]]) -> Any:
+    """The one value in which that form keeps its records; None where each stands on a line."""
+    return _WHOLE[form](held) if form in _WHOLE else None
 
 
 def line(record: dict[str, Any]) -> bytes:
@@ -447,14 +457,20 @@ def _openhands(steps: list[Step]) -> Iterator[dict[str, Any]]:
 
 def _openhands_sdk(steps: list[Step]) -> Iterator[dict[str, Any]]:
     names = {call.id: call.name for step in steps for call in step.calls}
+    made_by = dict[str, str]()
     for number, step in enumerate(steps):
-        base: dict[str, Any] = {"id": f"e{number}", "timestamp": "t", "source": "agent"}
+        base: dict[str, Any] = {"id": f"e{number}", "timestamp": "2026-01-01T00:00:00", "source": "agent"}
         if step.role == "system":
             told = {"type": "text", "text": step.text}
             yield {**base, "kind": "SystemPromptEvent", "system_prompt": told, "tools": []}
         elif step.role == "tool":
-            seen = {"content": [{"type": "text", "text": step.text}], "is_error": step.failed}
-            told = dict[str, Any](tool_name=names.get(step.call_id, ""), tool_call_id=step.call_id, observation=seen)
+            seen = {
+                "content": [{"type": "text", "text": step.text}],
+                "is_error": step.failed,
+                "kind": "ThinkObservation",
+            }
+            told = dict[str, Any](tool_name=names.get(step.call_id, ""), tool_call_id=step.call_id, observation=seen,
+                                  action_id=made_by.get(step.call_id, "unknown"))  # fmt: skip
             yield {**base, "source": "environment", "kind": "ObservationEvent", **told}
         elif step.role == "user" or not step.calls:
             message = {"role": step.role, "content": [{"type": "text", "text": step.text}]}
@@ -462,8 +478,11 @@ def _openhands_sdk(steps: list[Step]) -> Iterator[dict[str, Any]]:
             yield {**base, "source": source, "kind": "MessageEvent", "llm_message": message}
         for k, made in enumerate(step.calls):
             thought = [{"type": "text", "text": step.text}] if step.text and not k else []
-            yield {**base, "id": f"e{number}.{k}", "kind": "ActionEvent", "thought": thought, "action": made.arguments,
-                   "tool_name": made.name, "tool_call_id": made.id}  # fmt: skip
+            made_by[made.id] = f"e{number}.{k}"
+            asked = {"id": made.id, "name": made.name, "arguments": json.dumps(made.arguments), "origin": "completion"}
+            yield {**base, "id": made_by[made.id], "kind": "ActionEvent", "thought": thought, "action": None,
+                   "tool_name": made.name, "tool_call_id": made.id, "tool_call": asked,
+                   "llm_response_id": f"r{number}"}  # fmt: skip
 
 
 def _goose(steps: list[Step]) -> Iterator[dict[str, Any]]:
@@ -508,7 +527,12 @@ _WHOLE: dict[str, Callable[[list[dict[str, Any]]], Any]] = {
     "roo": lambda told: told,
     "mini-swe-agent": lambda told: {"info": {}, "messages": told, "trajectory_format": "mini-swe-agent-1.1"},
     "cline": lambda told: {"version": 1, "updated_at": "t", "agent": "lead", "sessionId": "s", "messages": told},
-    "atif": lambda told: {"schema_version": "ATIF-v1.5", "session_id": "s", "steps": told},
+    "atif": lambda told: {
+        "schema_version": "ATIF-v1.5",
+        "session_id": "s",
+        "agent": {"name": "gardener", "version": "1"},
+        "steps": told,
+    },
 }
 """The forms that are one JSON value."""
 

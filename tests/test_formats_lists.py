@@ -91,17 +91,6 @@ def test_any_conversation_is_written_as_it_was(talk: Talk, form: Form) -> None:
     assert write(formats.read(raw, "in", form)) == raw
 
 
-def test_langchain_itself_loads_what_is_written() -> None:
-    from langchain_core.messages import messages_from_dict
-
-    done = pipeline.compact(formats.read(Talk().told(garden(8)).raw("langchain"), "in"), Options(keep=Keep(4)))
-    messages = messages_from_dict([json.loads(line) for line in done.data.splitlines()])
-    assert [message.type for message in messages[:2]] == ["system", "ai"]
-    assert messages[0].content == done.outcomes[0].block
-    called = {call["id"] for message in messages for call in getattr(message, "tool_calls", ())}
-    assert {message.tool_call_id for message in messages if hasattr(message, "tool_call_id")} <= called
-
-
 def test_the_steps_of_a_trajectory_are_numbered_anew() -> None:
     done = pipeline.compact(formats.read(Talk().told(garden(8)).raw("atif"), "in"), Options(keep=Keep(4)))
     steps = json.loads(done.data)["steps"]
@@ -457,3 +446,63 @@ def test_a_summary_that_only_the_provider_can_read_is_carried_in_a_list_of_items
     assert again.ours
     assert json.loads(out)[0] == opaque
     assert json.loads(out)[-3:] == items[3:]
+
+
+# Pairs that no id tells, and verdicts beside a call
+
+
+def test_an_observation_of_openhands_without_a_cause_answers_the_call_that_it_names_or_the_nearest_of_its_kind() -> (
+    None
+):
+    def act(number: int, command: str, call: str) -> dict[str, object]:
+        about = {"tool_call_metadata": {"tool_call_id": call}} if call else {}
+        return {"id": number, "source": "agent", "action": "run", "args": {"command": command}, **about}
+
+    seen = {"source": "agent", "observation": "run", "content": "x"}
+    named = {**seen, "id": 5, "content": "b", "tool_call_metadata": {"tool_call_id": "c2"}}
+    parts = parts_of(
+        "openhands", act(1, "lost", ""), act(2, "a", "c1"), act(3, "b", "c2"), named, {**seen, "id": 6, "content": "a"},
+        {**seen, "id": 7, "cause": 99, "content": "of a call that isn't here"},
+        {**seen, "id": 8, "observation": "read", "content": "of no kind that is open"},
+    )  # fmt: skip
+    made = {part.call_id: part.input["command"] for part in parts if part.kind == "call"}
+    assert [made[part.call_id] for part in parts if part.kind == "result"] == ["b", "a"]
+    assert [part.text for part in parts if part.kind == "text"] == [
+        "of a call that isn't here", "of no kind that is open",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("state", ["output-denied", "approval-responded"])
+def test_what_the_user_says_of_a_call_that_they_deny_is_theirs(state: str) -> None:
+    part = {"type": "tool-Bash", "toolCallId": "c1", "state": state, "input": {"command": "rm -r beds"},
+            "approval": {"id": "a1", "approved": False, "reason": "Never delete a bed."}}  # fmt: skip
+    call, result = parts_of("vercel", {"id": "m", "role": "assistant", "parts": [part]})
+    assert (call.kind, result.kind, result.verdict, result.failed) == ("call", "result", "refused", True)
+    assert result.said == ("Never delete a bed.",)
+    part["approval"] = {"id": "a1", "approved": False, "reason": "Never delete a bed.", "isAutomatic": True}
+    _, result = parts_of("vercel", {"id": "m", "role": "assistant", "parts": [part]})
+    assert (result.said, result.verdict, result.failed) == ((), "", True)
+
+
+def test_a_call_that_the_user_approved_says_so() -> None:
+    part = {
+        "type": "tool-Bash",
+        "toolCallId": "c1",
+        "input": {"command": "ls"},
+        "approval": {"id": "a", "approved": True},
+    }
+    waiting = parts_of("vercel", {"role": "assistant", "parts": [{**part, "state": "approval-responded"}]})
+    assert [p.kind for p in waiting] == ["call"]
+    done = parts_of("vercel", {"role": "assistant", "parts": [{**part, "state": "output-available", "output": "x"}]})
+    assert (done[1].kind, done[1].verdict) == ("result", "approved")
+
+
+def test_what_a_trajectory_hands_over_after_its_own_summary_is_not_the_user() -> None:
+    done = {
+        "step_id": 1,
+        "source": "system",
+        "message": "Performed context summarization and handoff to continue task.",
+    }
+    told = {"step_id": 2, "source": "user", "message": f"Here are the answers the other agent provided.\n\n{GRANT}"}
+    parts = parts_of("atif", whole={"schema_version": "ATIF-v1.5", "steps": [done, told]})
+    assert not any(part.said for part in parts)

@@ -19,8 +19,8 @@ ROLES = {"system": "system", "user": "user", "agent": "assistant"}
 SOURCES = {"system": "system", "user": "user", "assistant": "agent"}
 
 
-_HANDOFF = "You are picking up work from a previous AI agent"
-"""How the harness begins a continuation."""
+_HANDOFF = ("You are picking up work from a previous AI agent", "Here are the answers the other agent provided.")
+"""How the harness begins a continuation, and what it hands over after a summary of its own."""
 
 
 class ATIF(Plain):

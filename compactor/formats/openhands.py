@@ -18,6 +18,8 @@ KEYS = (b"history",)
 _SILENT = frozenset(
     ("null", "agent_state_changed", "change_agent_state", "system", "recall", "condensation", "condensation_request")
 )
+_ANSWERS = {"browse": ("browse_interactive",), "mcp": ("call_tool_mcp",)}
+"""Kinds of observations that answer actions of other names."""
 
 
 class OpenHands(Plain):
@@ -51,7 +53,10 @@ class OpenHands(Plain):
             if thought := string(given.get("thought")):
                 yield Part("text", "assistant", thought)
             arguments = {k: v for k, v in given.items() if k not in ("thought", "hidden", "confirmation_state")}
-            yield blocks.call(_call_id(message.get("id")), kind, arguments, calls)
+            made = blocks.call(_call_id(message.get("id")), kind, arguments, calls)
+            if named := _named(message):
+                calls.also(named, made.call_id)
+            yield made
 
     def said(self, text: str, role: str, like: Message, after: Message) -> Message:
         about = {"id": after.get("id", 0), "timestamp": string(after.get("timestamp"))}
@@ -76,10 +81,26 @@ def _call_id(number: Any) -> str:
     return f"event {number}" if isinstance(number, int) else ""
 
 
+def _named(message: Message) -> str:
+    """The provider's own id of the call that an event belongs to."""
+    about = message.get("tool_call_metadata")
+    return string(about.get("tool_call_id")) if isinstance(about, dict) else ""
+
+
+def _answered(message: Message, calls: Calls) -> str:
+    """The action that an observation answers: what it names, or, where it names none, the nearest of its kind."""
+    cause, named = _call_id(message.get("cause")), _named(message)
+    if cause in calls:
+        return cause
+    if cause or named:
+        return calls.by(named)
+    kind = _kind(message)
+    return calls.nearest(() if kind in ("error", "user_rejected") else (kind, *_ANSWERS.get(kind, ())))
+
+
 def _observed(message: Message, calls: Calls) -> Iterator[Part]:
     """What the tool gave; a command's exit code tells whether it failed."""
-    cause = message.get("cause")
-    call_id = _call_id(cause) if isinstance(cause, int) and _call_id(cause) in calls else calls.answer("")
+    call_id = _answered(message, calls)
     extras = message.get("extras")
     about = extras.get("metadata") if isinstance(extras, dict) else None
     code = (

@@ -14,6 +14,7 @@ class Calls:
     def __init__(self) -> None:
         self._known: dict[str, tuple[str, Mapping[str, Any]]] = {}
         self._open: dict[str, str] = {}
+        self._also: dict[str, str] = {}
         self._made = 0
         self._met = set[str]()
 
@@ -28,6 +29,18 @@ class Calls:
         self._known[call_id] = (name, arguments)
         self._open[call_id] = name
         return call_id
+
+    def also(self, name: str, call_id: str) -> None:
+        """Remember a further name of a call."""
+        self._also[name] = call_id
+
+    def by(self, name: str) -> str:
+        """The id of the call that has this further name; empty where none has."""
+        return self._also.get(name, "")
+
+    def nearest(self, names: tuple[str, ...]) -> str:
+        """The id of the latest open call, of one of those names where there are any; empty where there is none."""
+        return next((i for i, called in reversed(self._open.items()) if not names or called in names), "")
 
     def answer(self, call_id: str, name: str = "") -> str:
         """The id of the call that a result answers: the one it names, else the oldest open call (of that name)."""

@@ -28,8 +28,9 @@ class Responses(Plain):
         return items.parts(message, calls)
 
     def said(self, text: str, role: str, like: Message, after: Message) -> Message:
-        kind = "output_text" if role == "assistant" else "input_text"
-        return {"type": "message", "role": role, "content": [{"type": kind, "text": text}]}
+        if role == "assistant":  # `output_text` is for messages that the API gave an id
+            return {"type": "message", "role": role, "content": text}
+        return {"type": "message", "role": role, "content": [{"type": "input_text", "text": text}]}
 
     def leads(self, message: Message) -> bool:
         return message.get("type") == "reasoning"

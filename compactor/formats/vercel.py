@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from compactor.formats import blocks
@@ -11,11 +12,13 @@ from compactor.formats.blocks import string
 from compactor.formats.messages import Message, MessageList, Plain
 from compactor.formats.pairs import Calls
 from compactor.formats.voice import prompt
-from compactor.transcript import Part
+from compactor.transcript import Part, speech
 
 _OTHERS = ("tool_call", "tool_call_response", "blob", "file_data", "uri")
 """Kinds of parts that OpenTelemetry's messages have."""
-_ENDED = ("output-available", "output-error", "output-denied")
+_ENDED = ("output-available", "output-error")
+_DENIED = "Tool call execution denied."
+"""What the SDK sends the model of a call that was denied for no reason told."""
 _OWN_PARTS = ("step-start", "source-url", "source-document", "dynamic-tool")
 _OWN_CONTENT = ("tool-call", "tool-result")
 
@@ -52,16 +55,29 @@ def _parts(piece: Mapping[str, Any], role: str, calls: Calls) -> Iterator[Part]:
     elif kind.startswith("tool-") or kind == "dynamic-tool":
         name = string(piece.get("toolName")) or kind.removeprefix("tool-")
         yield blocks.call(string(piece.get("toolCallId")), name, piece.get("input"), calls)
-        if piece.get("state") in _ENDED:
-            failed = piece.get("state") != "output-available"
-            output = piece.get("errorText") if piece.get("state") == "output-error" else piece.get("output")
-            yield from _result(piece, output, calls, failed)
+        yield from _ended(piece, calls)
     elif kind in ("file", "image"):
         yield Part(
             "media", "human" if role == "user" else "assistant", name=f"{kind}, {string(piece.get('mediaType'))}"
         )
     elif kind not in ("step-start",):
         yield Part("opaque", "assistant" if role == "assistant" else "harness", blocks.leaves(piece))
+
+
+def _ended(piece: Mapping[str, Any], calls: Calls) -> Iterator[Part]:
+    """What became of a call, and what the user decided on it; a policy's verdict (`isAutomatic`) isn't the user's."""
+    state, told = piece.get("state"), piece.get("approval")
+    approval: Mapping[str, Any] = told if isinstance(told, dict) else {}
+    users = bool(approval) and approval.get("isAutomatic") is not True
+    if state == "output-denied" or (state == "approval-responded" and approval.get("approved") is False):
+        reason = string(approval.get("reason"))
+        for part in _result(piece, reason or _DENIED, calls, failed=True):
+            yield replace(part, said=speech(reason), verdict="refused") if users else part
+    elif state in _ENDED:
+        output = piece.get("errorText") if state == "output-error" else piece.get("output")
+        for part in _result(piece, output, calls, state != "output-available"):
+            approved = users and approval.get("approved") is True and part.kind == "result"
+            yield replace(part, verdict="approved") if approved else part
 
 
 def _result(piece: Mapping[str, Any], output: Any, calls: Calls, failed: bool = False) -> Iterator[Part]:
