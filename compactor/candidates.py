@@ -8,6 +8,7 @@ import heapq
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from compactor import words
 from compactor.identifiers import identifiers, plain_words
@@ -218,7 +219,8 @@ def _statements(ledger: Ledger) -> list[tuple[str, Sequence[Line], float]]:
 def _statement(name: str, line: Line) -> Item:
     text, refs = words.clip(line.text, 240), (line.ref,)
     if name == "decisions":
-        return Decision(text=text, evidence=refs, basis="reported")
+        state: Literal["proposed", "accepted"] = "proposed" if words.proposes(line.text) else "accepted"
+        return Decision(text=text, evidence=refs, basis="reported", state=state)
     if name == "rejected":
         return Rejection(text=text, evidence=refs, basis="reported")
     return Risk(text=text, evidence=refs, basis="reported")

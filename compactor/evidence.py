@@ -1,11 +1,11 @@
 """What stands behind a ref."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from compactor.tools import strings
-from compactor.transcript import Entry, Part, Ref, Source
+from compactor.transcript import Entry, Part, Ref, Source, ref
 
 
 class Evidence:
@@ -71,6 +71,35 @@ class Evidence:
         """The human's own words in the cited parts."""
         return [said for ref in refs for part in self.parts(ref) for said in part.said]
 
+    @cached_property
+    def _speech(self) -> Mapping[str, Sequence[Sequence[tuple[Entry, str, str]]]]:
+        """What the human said in each conversation of each source: the entry, its ref, the words."""
+        return {
+            source.sha256: [
+                [(entry, ref(source.short, entry), said) for entry in transcript.story() for said in _said(entry)]
+                for transcript in source.transcripts
+            ]
+            for source in self.sources
+        }
+
+    def said_after(self, refs: Sequence[str]) -> Iterator[tuple[str, str]]:
+        """The human's words after the last of these refs, with where: those of later sources too.
+
+        Sources are taken to be in order; one that isn't at hand came before them all. Of a later source that holds
+        several conversations nothing is known.
+        """
+        last = Ref.parse(refs[-1]) if refs else None
+        at = next((n for n, s in enumerate(self.sources) if last and s.sha256.startswith(last.source)), -1)
+        for number, source in enumerate(self.sources[max(at, 0) :], max(at, 0)):
+            told = self._speech[source.sha256]
+            if number == at and last:
+                place = (last.line, last.nth)
+                held = (n for n, t in enumerate(source.transcripts) if any((e.line, e.nth) == place for e in t.entries))
+                spoken = told[next(held, 0)]
+                yield from ((where, said) for entry, where, said in spoken if (entry.line, entry.nth) > place)
+            elif len(told) == 1:
+                yield from ((where, said) for _, where, said in told[0])
+
     def whole_message(self, ref: str) -> tuple[Part, ...]:
         return self.parts(str(Ref.parse(ref).entry))
 
@@ -81,6 +110,10 @@ def _pieces(part: Part) -> Iterator[str]:
     if part.kind == "call":
         yield part.name
         yield from strings(part.input)
+
+
+def _said(entry: Entry) -> Iterator[str]:
+    return (said for part in entry.parts for said in part.said)
 
 
 def normal(text: str) -> str:

@@ -116,3 +116,14 @@ def plain_words(text: str, found: Iterable[str] = ()) -> set[str]:
     for identifier in found:
         text = text.replace(identifier, " ")
     return {word.lower() for word in _PLAIN.findall(text)} - _STOP
+
+
+_STEM = 4
+"""Letters that two words have in common when one is a form of the other."""
+_SIGNS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]+")
+
+
+def stems(text: str) -> set[str]:
+    """By what two texts are compared that say the same in other forms: beginnings of words, pairs of Chinese signs."""
+    pairs = {signs[at : at + 2] for signs in _SIGNS.findall(text) for at in range(len(signs) - 1)}
+    return {word[:_STEM] for word in plain_words(text)} | pairs

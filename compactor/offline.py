@@ -211,9 +211,9 @@ class _Binding:
 
     def _withdraw(self, new: str, said: Said) -> None:
         """What is taken back is superseded by the words that take it: the permission of the same act, else the last."""
-        acts = _acts(said.text)
-        here = [f"authority[{at}]" for at, item in enumerate(self.fields["authority"]) if acts & _acts(item.text)]
-        held = [i.id for i in self.previous.authority if i.status == "active" and acts & _acts(i.text)]
+        acts = words.acts(said.text)
+        here = [f"authority[{at}]" for at, item in enumerate(self.fields["authority"]) if acts & words.acts(item.text)]
+        held = [i.id for i in self.previous.authority if i.status == "active" and acts & words.acts(i.text)]
         last = [self.standing] if self.standing and words.is_revocation(said.text) else []
         for gone in [*here, *held] or last:
             self.supersede.append(Supersede(id=gone, by=new, evidence=(said.ref,)))
@@ -281,7 +281,9 @@ class _Binding:
         """A refused call of a kind that was permitted before ends that permission."""
         for position, item in enumerate(self.fields["authority"]):
             for refusal in self.ledger.refusals:
-                if _line_of(refusal.ref) > _line_of(item.evidence[0]) and _acts(item.text) & _acts(refusal.text):
+                if _line_of(refusal.ref) > _line_of(item.evidence[0]) and words.acts(item.text) & words.acts(
+                    refusal.text
+                ):
                     self.close.append(Close(id=f"authority[{position}]", evidence=(refusal.ref,)))
 
     def _plan(self) -> None:
@@ -404,14 +406,6 @@ def _user_decision(said: Said) -> Decision:
 
 def _line_of(text: str) -> int:
     return Ref.parse(text).line
-
-
-def _acts(text: str) -> set[str]:
-    return set(
-        re.findall(
-            r"\b(commit|push|merg|rebas|deploy|delet|drop|pr\b|migrat|publish|releas|send|install)", text.casefold()
-        )
-    )
 
 
 def _plain(text: str) -> str:

@@ -331,13 +331,13 @@ def _written(planned: Plan, ledger: Ledger, options: Options, asking: "Asking | 
         failed = verify.Finding("model", "warning", str(error), "the summary is code's alone (--fallback offline)")
         verdict = replace(written.verdict, findings=(*written.verdict.findings, failed))
         return replace(written, verdict=verdict, wasted=error.paid or Usage())
-    snapshot, verdict = _settled(planned, _pinned_too(asked.snapshot, planned, options))
+    snapshot, verdict = _settled(planned, _pinned_too(asked.snapshot, planned, options), ledger)
     return _supplemented(planned, _Written(snapshot, verdict, asked), ledger, options)
 
 
 def _offline(planned: Plan, ledger: Ledger, options: Options) -> _Written:
     folded = fold(planned.previous, offline_update(planned, ledger, options))
-    return _Written(*_settled(planned, _pinned_too(folded, planned, options)))
+    return _Written(*_settled(planned, _pinned_too(folded, planned, options), ledger))
 
 
 def task(planned: Plan, ledger: Ledger) -> "Task":
@@ -368,7 +368,7 @@ def _supplemented(planned: Plan, written: _Written, ledger: Ledger, options: Opt
     frame = _framed(planned, Snapshot(), options) - planned.counter.text(render(Snapshot(), planned.source.short))
     budget = planned.limit - frame - planned.counter.text("\n")
     more = supplement(_focused(ledger, options.focus), bound, budget, planned.counter.text, planned.source.short)
-    snapshot, verdict = _settled(planned, fold(bound, more))
+    snapshot, verdict = _settled(planned, fold(bound, more), ledger)
     verdict = replace(verdict, repaired=(*written.verdict.repaired, *verdict.repaired))
     return replace(written, snapshot=snapshot, verdict=verdict, added=len(list(snapshot.items())) - before)
 
@@ -444,8 +444,8 @@ def _matches(pin: str, text: str, here: str, entry: str) -> bool:
         raise UsageError(message) from error
 
 
-def _settled(planned: Plan, snapshot: Snapshot) -> tuple[Snapshot, verify.Verdict]:
-    given = verify.case(snapshot, Evidence([planned.source]), planned.previous)
+def _settled(planned: Plan, snapshot: Snapshot, ledger: Ledger) -> tuple[Snapshot, verify.Verdict]:
+    given = verify.case(snapshot, Evidence([planned.source]), planned.previous, ledger)
     return settle(given, ref(planned.source.short, planned.head[-1]))
 
 

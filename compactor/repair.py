@@ -29,6 +29,7 @@ from compactor.verify import (
     Case,
     Finding,
     Verdict,
+    limits_said_later,
     says_no,
     unmarked,
     unsaid_limits,
@@ -68,7 +69,12 @@ def repair(given: Case, findings: Iterable[Finding], last: str) -> Snapshot:
 def _mend(given: Case, item: Item, finding: Finding, demoted: list[Item]) -> Item | None:
     if finding.check == "refs":
         return _without(item, set(finding.refs))
-    if finding.check in ("quotes", "proof", "basis"):
+    if finding.check == "revoked":
+        return item.model_copy(update={"status": "closed", "change": finding.refs})
+    if finding.check == "limits" and isinstance(item, Authority):
+        limits = [*([item.excludes] if item.excludes else []), *limits_said_later(given, item)]
+        return item.model_copy(update={"excludes": " ".join(dict.fromkeys(limits))})
+    if finding.check in ("quotes", "proof", "basis", "support"):
         if item.id not in given.carried:
             demoted.append(item)
         return None if item.id not in given.carried else _closed(item)
@@ -85,6 +91,13 @@ def _mend(given: Case, item: Item, finding: Finding, demoted: list[Item]) -> Ite
         return item.model_copy(update={"owner": "agent"})
     if finding.check == "decisions":
         return item.model_copy(update={"scope": "not stated"})
+    if finding.check == "proposal":
+        return item.model_copy(update={"state": "proposed"})
+    if finding.check == "state":
+        state = "deleted" if isinstance(item, Artifact) and item.state != "deleted" else "modified"
+        return item.model_copy(
+            update={"state": state, "evidence": tuple(dict.fromkeys((*item.evidence, *finding.refs)))}
+        )
     if finding.check == "approval":
         return item.model_copy(update={"approved_by": None, "state": "proposed"})
     if finding.check == "artifacts" and isinstance(item, Artifact):
@@ -169,7 +182,7 @@ def settle(given: Case, last: str, rounds: int = 3) -> tuple[Snapshot, Verdict]:
         if not verdict.findings:
             break
         snapshot = repair(given, verdict.findings, last)
-        given = Case(snapshot, given.evidence, given.previous, given.carried)
+        given = replace(given, snapshot=snapshot)
         verdict = verify(given)
     mended = tuple(finding for finding in first.findings if finding not in verdict.findings)
     return given.snapshot, replace(verdict, repaired=mended)

@@ -33,7 +33,7 @@ SPOKEN = 12
 """So many of the user's last statements tell in which language they write."""
 ASKED_AGAIN = frozenset((
     "refs", "evidence", "quotes", "identifiers", "proof", "basis", "artifacts", "authority", "denied", "approval",
-    "copied", "claimed",
+    "copied", "claimed", "support", "steers",
 ))  # fmt: skip
 """The checks whose findings a model can mend."""
 
@@ -345,7 +345,8 @@ class _Exchange:
     def _failed(self, snapshot: Snapshot) -> dict[str, list[verify.Finding]]:
         """What the checks found that a model can mend, by item."""
         found: dict[str, list[verify.Finding]] = {}
-        for finding in verify.verify(verify.case(snapshot, self.desk.evidence, self.task.previous)).errors:
+        given = verify.case(snapshot, self.desk.evidence, self.task.previous, self.task.ledger)
+        for finding in verify.verify(given).errors:
             if finding.item and finding.check in ASKED_AGAIN:
                 found.setdefault(finding.item, []).append(finding)
         return found

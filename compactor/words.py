@@ -261,6 +261,17 @@ def is_outward(text: str) -> bool:
     return False
 
 
+_ACTS = re.compile(
+    r"\b(commit|push|merg|rebas|deploy|delet|drop|pr\b|migrat|publish|releas|send|install|lösch|veröffentlich|ausroll"
+    r"|einspiel|despl(?:ie|e)g|public|borr|elimin|envi|instal)|提交|推送|合并|部署|发布|删除|上线|发送|安装"
+)
+
+
+def acts(text: str) -> set[str]:
+    """The acts that a text names which others see or that are hard to take back, each by how its word begins."""
+    return {match[0] for match in _ACTS.finditer(text.casefold())}
+
+
 def _holds_back(clause: str) -> bool:
     return bool(_NEGATION.search(clause) or _CONDITION.search(clause) or re.search("前|先问|除非|直到|如果", clause))
 
@@ -364,6 +375,20 @@ _AHEAD = re.compile(
 def decides(text: str) -> bool:
     """Whether an agent's sentence reports a choice."""
     return bool(_DECIDED.search(text) or re.search("决定|采用|建议|改用", text)) and not is_question(text)
+
+
+_PROPOSED = _words(
+    "(?:i|we)(?:'d| would)? (?:suggest|propose|recommend)", "(?:my|a|one) (?:suggestion|proposal|recommendation|option)",
+    "(?:we|you|i) (?:could|might)", "(?:should|shall|may) (?:i|we)", "(?:would|do) you (?:like|want|prefer)", "want me to", "alternatively",
+    "recommended", "let me know (?:if|which)", "how about", "what about", "(?:ich|wir) (?:schlage|schlagen|empfehle\\w*)", "vorschlag",
+    "soll(?:en)? (?:ich|wir)", "möchtest du", "(?:wir|du|man) könnten?(?:st)?", "propongo", "recomiendo", "sugiero", "podríamos",
+    "¿?quieres que", "propuesta",
+)  # fmt: skip
+
+
+def proposes(text: str) -> bool:
+    """Whether an agent's sentence offers a choice instead of making it."""
+    return bool(_PROPOSED.search(text) or re.search("建议|要不要|是否要|可以考虑", text)) or is_question(text)
 
 
 def rejects(text: str) -> bool:

@@ -178,6 +178,8 @@ ONLY_TO_VERIFY: dict[str, tuple[Item, str]] = {
     "a fact that only the assistant tells": (fact(text="a unique index", value="", evidence=(TOLD,)), "basis"),
     "a fact that was only reported": (fact(basis="reported"), "basis"),
     "a fact that the user didn't state": (fact(basis="stated"), "basis"),
+    "a fact of which nothing stands there": (fact(text="tomatoes want water every evening", value=""), "support"),
+    "a decision of which nothing stands there": (decision(text="tomatoes get their water every evening"), "support"),
 }
 DROPPED: dict[str, tuple[Item, str]] = {
     "an identifier off by a character": (fact(text="MAX_RETRYS = 12", value=""), "identifiers"),
@@ -295,11 +297,156 @@ def test_what_says_too_much_is_narrowed(name: str) -> None:
     assert item.model_copy(update=changes) in settled(holding(item)).of(field_of(item))
 
 
+# What came later
+
+
+def later(*told: str) -> Source:
+    """A conversation in which the user permits something, and then says these things."""
+    talk = Talk().user(f"Count the beds. {GRANT}").agent("I count them.").ran("ls beds", "bed1 bed2")
+    for words_of_user in told:
+        talk = talk.user(words_of_user).agent("Understood.")
+    return talk.source()
+
+
+def granted(source: Source, *rules: Constraint, **changes: Any) -> Case:
+    here = where(source, GRANT)
+    objective = Objective(id="O1", text="Count the beds.", evidence=(here,), basis="stated")
+    step_next = NextAction(id="N1", text="count them", evidence=(here,))
+    held = grant(excludes="", evidence=(here,), **changes)
+    snapshot = Snapshot(objective=(objective,), constraints=rules, authority=(held,), next_action=(step_next,))
+    return case(snapshot, Evidence([source]))
+
+
+REVOKED = [
+    "You may no longer deploy to staging.", "Stop: I take back the permission to deploy to staging, it is too late.",
+    "You can't deploy to staging any more.", "Du darfst nicht mehr nach staging deployen.",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("words_of_user", REVOKED)
+def test_a_permission_that_was_taken_back_later_is_closed_by_those_words(words_of_user: str) -> None:
+    source = later("And the pots?", words_of_user)
+    there = where(source, words_of_user)
+    given = granted(source)
+    assert [(f.check, f.item, f.refs) for f in verify.verify(given).errors if f.check == "revoked"] == [
+        ("revoked", "A1", (there,))
+    ]
+    (mended,) = settle(given, there)[0].authority
+    assert (mended.status, mended.change) == ("closed", (there,))
+
+
+@pytest.mark.parametrize(
+    "words_of_user",
+    ["You can't deploy to production.", "Can't you deploy to staging any more?", "I take back the moss.",
+     "You can deploy to staging again.", "Yesterday's deploy to staging wasn't slow."],
+)  # fmt: skip
+def test_a_permission_stands_where_something_else_is_taken_back(words_of_user: str) -> None:
+    assert not [f for f in verify.verify(granted(later(words_of_user))).errors if f.check == "revoked"]
+
+
+def test_what_was_taken_back_before_it_was_granted_again_stands() -> None:
+    source = Talk().user("You can't deploy to staging.").agent("Ok.").user(f"Well: {GRANT}").agent("Fine.").source()
+    assert not [f for f in verify.verify(granted(source)).errors if f.check == "revoked"]
+
+
+LIMITED = "Only deploy after the tests pass."
+
+
+def test_a_limit_said_later_is_put_into_the_permission() -> None:
+    source = later("And the pots?", LIMITED)
+    given = granted(source)
+    assert [f.message for f in verify.verify(given).errors] == [f"leaves out the limit said later: {LIMITED!r}"]
+    (mended,) = settle(given, where(source, LIMITED))[0].authority
+    assert mended.excludes == LIMITED
+
+
+@pytest.mark.parametrize("words_of_user", ["Only water the beds after noon.", "Was the deploy not slow?"])
+def test_a_limit_on_something_else_is_no_limit_on_the_permission(words_of_user: str) -> None:
+    assert verify.verify(granted(later(words_of_user))).ok
+
+
+def test_a_limit_said_later_that_stands_as_a_rule_need_not_stand_twice() -> None:
+    source = later(LIMITED)
+    rule_of_it = rule(text=LIMITED, quote=LIMITED, evidence=(where(source, LIMITED),))
+    assert verify.verify(granted(source, rule_of_it)).ok
+
+
+# What a file came to, and what was only proposed
+
+
+def touched(*commands: str) -> tuple[Source, Artifact]:
+    talk = Talk().user("Write the plan.").edited("beds/plan.md", "old = 1", "rows = 4")
+    for command in commands:
+        talk = talk.ran(command, "")
+    source = talk.agent("Next I water.").source()
+    held = artifact(path="beds/plan.md", text="rows = 4", evidence=(where(source, "rows = 4", "call"),))
+    return source, held
+
+
+def test_a_file_that_was_removed_later_is_deleted() -> None:
+    source, held = touched("rm beds/plan.md")
+    given = case(holding(held), Evidence([SOURCE, source]), None, ledger(source))
+    removed = where(source, "rm beds", "call")
+    assert [(f.item, f.refs) for f in verify.verify(given).errors if f.check == "state"] == [("P1", (removed,))]
+    (mended,) = settle(given, LAST)[0].artifacts
+    assert (mended.state, mended.evidence[-1]) == ("deleted", removed)
+
+
+def test_a_file_that_is_still_there_is_not_deleted() -> None:
+    source, held = touched("ls beds")
+    given = case(holding(held), Evidence([SOURCE, source]), None, ledger(source))
+    assert not [f for f in verify.verify(given).errors if f.check == "state"]
+    gone = held.model_copy(update={"state": "deleted"})
+    given = case(holding(gone), Evidence([SOURCE, source]), None, ledger(source))
+    assert [f.item for f in verify.verify(given).errors if f.check == "state"] == ["P1"]
+    assert [item.state for item in settle(given, LAST)[0].artifacts] == ["modified"]
+
+
+PROPOSED = [
+    "I suggest a drip line for bed 4.",
+    "Should I put a drip line on bed 4?",
+    "Ich schlage für bed 4 eine drip line vor.",
+]
+
+
+def chosen(told: str) -> tuple[Source, Decision]:
+    source = (
+        Talk().user("Water the beds.").agent(f"The soil is dry. {told}").user("And the pots?").agent("Wet.").source()
+    )
+    text = "a drip line for bed 4"
+    return source, decision(text=text, approved_by=None, basis="reported", evidence=(where(source, "drip"),))
+
+
+@pytest.mark.parametrize("told", PROPOSED)
+def test_what_the_agent_only_proposed_is_not_decided(told: str) -> None:
+    source, held = chosen(told)
+    given = case(holding(held), Evidence([SOURCE, source]))
+    assert [f.item for f in verify.verify(given).errors if f.check == "proposal"] == ["D1"]
+    assert [item.state for item in settle(given, LAST)[0].decisions] == ["proposed"]
+
+
+@pytest.mark.parametrize("told", ["I put a drip line on bed 4.", "I suggest moss. I go with a drip line for bed 4."])
+def test_what_the_agent_chose_is_its_decision(told: str) -> None:
+    source, held = chosen(told)
+    assert not [f for f in checked(holding(held), None, source) if f.check == "proposal"]
+
+
+def elsewhere() -> list[Case]:
+    """Cases that need a conversation of their own, each broken."""
+    removed, file = touched("rm beds/plan.md")
+    offered, choice = chosen(PROPOSED[0])
+    return [
+        granted(later(REVOKED[0])), granted(later(LIMITED)), case(holding(choice), Evidence([SOURCE, offered])),
+        case(holding(file), Evidence([SOURCE, removed]), None, ledger(removed)),
+    ]  # fmt: skip
+
+
 def test_every_check_has_a_case_that_breaks_it() -> None:
     broken = {check for _, check in BROKEN.values()} | {"lost", "empty", "questions"}
+    broken |= {"revoked", "limits", "proposal", "state"}
     fires: set[str] = set()
     for check in CHECKS:
-        cases = [Case(holding(item), Evidence([SOURCE])) for item, _ in BROKEN.values()]
+        cases = [Case(holding(item), Evidence([SOURCE])) for item, _ in BROKEN.values()] + elsewhere()
         cases += [case(Snapshot(), Evidence([SOURCE]), GOOD), case(GOOD.replace(objective=()), Evidence([SOURCE]))]
         names = {finding.check for given in cases for finding in check(given)}
         assert names, f"nothing here makes {check.__name__} fire"

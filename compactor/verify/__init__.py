@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from compactor.verify.case import CHECKED_FIELDS, Case, case, refs_of
 from compactor.verify.coverage import coverage
 from compactor.verify.finding import Finding, Verdict, words_of
+from compactor.verify.later import limits_said_later, permissions_are_limited, permissions_still_hold
 from compactor.verify.output import block_stands, within_budget
 from compactor.verify.rules import (
     permissions_are_narrow,
@@ -23,6 +24,7 @@ from compactor.verify.sources import (
     MOST_COPIED,
     bases_are_true,
     claims_are_true,
+    evidence_supports,
     identifiers_stand,
     outputs_are_not_copied,
     refs_resolve,
@@ -31,10 +33,12 @@ from compactor.verify.sources import (
 from compactor.verify.steering import ASKS_FIRST, MARKED, hijack, next_action_is_safe, nobody_is_steered, unmarked
 from compactor.verify.whole import items_agree, nothing_lost, questions_are_answered
 from compactor.verify.work import (
+    artifacts_are_as_left,
     artifacts_were_touched,
     decisions_are_borne,
     failed,
     loops_have_owners,
+    proposals_are_not_decisions,
     steps_are_proven,
 )
 
@@ -52,6 +56,7 @@ __all__ = [
     "coverage",
     "failed",
     "hijack",
+    "limits_said_later",
     "refs_of",
     "says_no",
     "stands",
@@ -64,8 +69,9 @@ __all__ = [
 ]  # fmt: skip
 
 CHECKS: tuple[Callable[[Case], Iterator[Finding]], ...] = (
-    refs_resolve, quotes_stand, quotes_are_whole, identifiers_stand, nothing_lost, rules_end_by_word, loops_have_owners,
-    decisions_are_borne, artifacts_were_touched, steps_are_proven, permissions_are_narrow, bases_are_true,
+    refs_resolve, quotes_stand, quotes_are_whole, evidence_supports, identifiers_stand, nothing_lost, rules_end_by_word,
+    loops_have_owners, decisions_are_borne, proposals_are_not_decisions, artifacts_were_touched, artifacts_are_as_left,
+    steps_are_proven, permissions_are_narrow, permissions_still_hold, permissions_are_limited, bases_are_true,
     claims_are_true, outputs_are_not_copied, nobody_is_steered, next_action_is_safe, items_agree,
     questions_are_answered,
 )  # fmt: skip

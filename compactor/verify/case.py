@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from compactor.evidence import Evidence, normal
+from compactor.ledger import File, Ledger
 from compactor.snapshot import Completed, Decision, Item, Snapshot
 from compactor.transcript import Part
 
@@ -22,12 +23,22 @@ class Case:
     previous: Snapshot | None = None
     carried: frozenset[str] = field(default_factory=frozenset)
     """Ids of items that came from the previous snapshot: their evidence may lie in sources that aren't at hand."""
+    ledger: Ledger | None = None
+    """What code knows of the conversation, where that has been read."""
 
     def active(self) -> Iterator[tuple[str, Item]]:
         return ((name, item) for name, item in self.snapshot.items() if item.status == "active")
 
     def cited(self, item: Item) -> tuple[Part, ...]:
         return tuple(part for ref in refs_of(item) for part in self.evidence.parts(ref))
+
+    @cached_property
+    def files(self) -> Mapping[str, Sequence[File]]:
+        """The files that the conversation touched, by their names without folders."""
+        found: dict[str, list[File]] = {}
+        for file in self.ledger.files if self.ledger else ():
+            found.setdefault(file.path.rpartition("/")[2], []).append(file)
+        return found
 
     @cached_property
     def _before(self) -> Mapping[str, Item]:
@@ -65,10 +76,12 @@ def refs_of(item: Item) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*item.evidence, *proof, *approval)))
 
 
-def case(snapshot: Snapshot, evidence: Evidence, previous: Snapshot | None = None) -> Case:
+def case(
+    snapshot: Snapshot, evidence: Evidence, previous: Snapshot | None = None, ledger: Ledger | None = None
+) -> Case:
     """A case to check; what came from the previous snapshot, with its first evidence, is carried."""
     old = {item.id: item for _, item in (previous or Snapshot()).items()}
     carried = frozenset(
         item.id for _, item in snapshot.items() if item.id in old and old[item.id].evidence[:1] == item.evidence[:1]
     )
-    return Case(snapshot, evidence, previous, carried)
+    return Case(snapshot, evidence, previous, carried, ledger)

@@ -4,8 +4,9 @@ import re
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 
+from compactor import language
 from compactor.evidence import normal
-from compactor.identifiers import exact
+from compactor.identifiers import exact, stems
 from compactor.snapshot import Fact
 from compactor.transcript import Part
 from compactor.verify.case import Case, refs_of
@@ -50,6 +51,39 @@ def identifiers_stand(given: Case) -> Iterator[Finding]:
             yield Finding(
                 "identifiers", "error", message, "copy it from the entry, or drop it", name, item.id, item.evidence
             )
+
+
+SUPPORTED = (
+    "objective", "done_criteria", "decisions", "rejected", "facts", "completed", "in_progress", "open_loops",
+)  # fmt: skip
+"""Fields whose items say what the entries say; a quote is compared itself, a risk and a next step are conclusions."""
+LEAST_WORDS, LEAST_SHARE = 4, 0.2
+"""Of an item's telling words, where it has so many, this share stands in what it cites. Of 379 items
+written by hand of real sessions none had less than 0.28; 29 % of items with another one's evidence have under 0.2."""
+_OURS = re.compile(r"^(?:none, because|not stated|planned: |verify: |asked: )")
+
+
+def evidence_supports(given: Case) -> Iterator[Finding]:
+    """What an item cites speaks of what it says: an identifier or enough of its words stand there."""
+    for name, item in given.active():
+        if name not in SUPPORTED or item.basis == "inferred" or _OURS.match(item.text) or given.elsewhere(item):
+            continue
+        cited = given.evidence.text(refs_of(item))
+        said, there = stems(item.text), stems(cited)
+        enough = 1 if language.of(item.text) in language.SCRIPTS else LEAST_SHARE * len(said)
+        if len(said) < LEAST_WORDS or len(said & there) >= enough:
+            continue
+        if any(stands(name, cited) for name in exact(item.text)) or not _comparable(item.text, cited):
+            continue
+        message = "what it cites doesn't speak of it"
+        cure = "cite the entry it comes from, or drop it"
+        yield Finding("support", "error", message, cure, name, item.id, item.evidence)
+
+
+def _comparable(text: str, cited: str) -> bool:
+    """Whether two texts aren't in two languages, as far as can be told; no words are the same in two scripts."""
+    one, other = language.of(text), language.of(cited)
+    return bool(cited.strip()) and (one == other or (one not in language.SCRIPTS and not (one and other)))
 
 
 def _with_near(missing: Sequence[str], cited: str) -> Iterator[str]:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from compactor.evidence import normal
-from compactor.identifiers import exact, plain_words
+from compactor.identifiers import exact, stems
 from compactor.snapshot import Authority, Constraint, Item
 from compactor.verify.case import Case
 from compactor.verify.finding import Finding
@@ -95,13 +95,10 @@ _GATE = re.compile(
 _NEGATED = re.compile(r"\b(?:not|no|never|without|don'?t|avoid|instead|ohne|nicht|sin|nunca)\b|不|别|勿", re.IGNORECASE)
 _QUOTED = re.compile(r'"[^"]*"')
 """What somebody said is no step."""
-_EMPTY = frozenset((
-    "never", "dont", "don", "not", "must", "without", "please", "before", "first", "always", "anything", "ever",
-    "unless", "until", "ask", "approval", "permission", "only", "should", "make", "sure", "you", "any", "again",
-    "there", "here",
-))  # fmt: skip
-_STEM = 4
-"""Letters that two words have in common when one is a form of the other."""
+_EMPTY = stems(
+    "never dont must without please before first always anything ever unless until approval permission only should make"
+    " sure again there here"
+)
 LEAST_COMMON = 2
 """Telling words of a rule that an action must have, all of them, to be what the rule is about."""
 
@@ -123,18 +120,11 @@ def _is_about(action: str, rule: str) -> bool:
     """Whether an action is what a prohibition or an approval gate is about: it has all the rule's telling words."""
     if not (_GATE.search(rule) or _NEGATED.search(rule)):
         return False
-    wanted = {_stem(word) for word in plain_words(rule) - _EMPTY} | exact(rule)
-    there = {_stem(word) for word in plain_words(action)} | exact(action)
+    wanted = (stems(rule) - _EMPTY) | exact(rule)
+    there = stems(action) | exact(action)
     return len(wanted) >= LEAST_COMMON and wanted <= there
 
 
 def _granted(given: Case, action: Item) -> bool:
-    there = {_stem(word) for word in plain_words(action.text)}
-    return any(
-        item.status == "active" and {_stem(word) for word in plain_words(item.quote)} & there
-        for item in given.snapshot.authority
-    )
-
-
-def _stem(word: str) -> str:
-    return word.casefold()[:_STEM]
+    there = stems(action.text)
+    return any(item.status == "active" and stems(item.quote) & there for item in given.snapshot.authority)
