@@ -92,6 +92,7 @@ def compact(
     ask: Ask = QUIETLY,
     cancel: Event | None = None,
     redact: bool = True,
+    allow_findings: bool = False,
 ) -> Result:
     """Compact a list of messages now, keeping at least `keep` of them verbatim.
 
@@ -99,13 +100,14 @@ def compact(
     summary is code's alone. `ask` says how: fall-backs, window, time-out, most cost; no reply is kept unless it says
     so. `max_summary` bounds the block in tokens (a tenth of what is summarised, 600 to 8,000). `previous` is the
     snapshot behind a block that the list holds already; without it the block itself is read. Secrets are masked in
-    what the model is sent and in the snapshot, unless `redact` is false. Setting `cancel` ends
-    what is waited for. Raises RefusedError where the checks refuse the result, ModelError where the model fails,
+    what the model is sent and in the snapshot, unless `redact` is false. `allow_findings` takes a summary that the
+    checks find wrong; the verdict says what. Setting `cancel` ends what is waited for. Raises RefusedError where the
+    checks refuse the result, ModelError where the model fails,
     UsageError for wrong arguments, InputError for messages of no known shape.
     """
     source = _source(messages)
     options = Options(split.Keep(keep), max_summary=max_summary, focus=focus, pins=tuple(pins), block_role=block_role,
-                      redact=redact)  # fmt: skip
+                      redact=redact, allow_findings=allow_findings)  # fmt: skip
     asked = asking(replace(ask, model=model or ask.model), focus, cancel=cancel)
     compacted = pipeline.compact(source, options, (), lambda *_: previous, asked)
     if not compacted.outcomes:

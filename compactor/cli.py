@@ -109,6 +109,9 @@ def run(
         bool, typer.Option("--no-log", help="Neither keep replies nor use kept ones.", rich_help_panel=ASKING)
     ] = False,
     no_redact: NoRedactOption = False,
+    allow_findings: Annotated[
+        bool, typer.Option("--allow-findings", help="Write a summary in spite of what the checks find wrong in it.")
+    ] = False,
     pin: Annotated[
         list[str] | None, typer.Option(metavar="REF|REGEX", help="Entries whose words stay whole; repeatable.")
     ] = None,
@@ -156,6 +159,7 @@ def run(
         options = Options(
             keep=Keep(keep, keep_turns, keep_tokens), budget=tokens, at=share, max_summary=max_summary,
             focus=_text(focus), pins=tuple(map(_text, pin or ())), block_role=block_role, redact=not no_redact,
+            allow_findings=allow_findings,
         )  # fmt: skip
         report = jobs.run(
             jobs.Job(transcript, options, ask, out, summary, format_name, _numbers(select), _text(task), in_place,

@@ -630,6 +630,8 @@ def _done(job: Job, compacted: Compacted, paths: Paths, document: Mapping[str, A
         follow.append(f"resume it: {paths.resume or _resumable(job)}")
     line = "; ".join([line, *filter(None, follow)])
     warnings = [*_warned(job, compacted.source)]
+    if wrong := sum(len(o.verdict.errors) for o in done):
+        warnings.append(f"{name}: written in spite of {wrong} finding{'s' * (wrong > 1)} that would refuse it")
     warnings += [f"{name}: {finding}" for o in done for finding in o.verdict.findings]
     warnings += [f"{name}: {told}" for told in _secrets(job, compacted.source, [o.plan for o in done])]
     warnings += [f"{name}: {note}" for o in done if o.asked for note in o.asked.notes]
@@ -676,6 +678,7 @@ def _resumable(job: Job) -> str:
         "--max-summary": options.max_summary, "--focus": options.focus, "-m": ask.model, "--window": ask.window,
     }  # fmt: skip
     given = [f"{flag} {shlex.quote(str(value))}" for flag, value in flags.items() if value not in (None, "", 0)]
+    given += ["--no-redact"] * (not options.redact) + ["--allow-findings"] * options.allow_findings
     return " ".join(["compact run", shlex.quote(job.path), "--resumable", *given])
 
 

@@ -519,6 +519,31 @@ def test_refused_by_the_checks_is_1_and_writes_nothing(here: Path, monkeypatch: 
     assert names(here) == ["x.jsonl"]
 
 
+def test_what_the_checks_find_wrong_is_written_only_where_that_is_allowed(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from compactor import verify
+
+    found = verify.Finding("agree", "error", "says two things", "close one")
+    monkeypatch.setattr(verify, "CHECKS", (*verify.CHECKS, lambda _: iter([found])))
+    done = compact("run", put("x.jsonl"))
+    assert done.code == 1
+    one_line(done, "x.jsonl: refused: agree: says two things; close one (--allow-findings writes it all the same)")
+    assert names(here) == ["x.jsonl"]
+    done = compact("run", "x.jsonl", "--allow-findings")
+    assert done.code == 0
+    assert "written in spite of 1 finding that would refuse it" in done.err
+    assert "agree: says two things; close one" in done.err
+    written = json.loads(Path("x.summary.json").read_bytes())
+    assert (written["verdict"]["ok"], written["provenance"]["settings"]["allow_findings"]) == (False, True)
+    broken = verify.Finding("block", "error", "it doesn't read back as the snapshot", "report this as a bug")
+    monkeypatch.setattr(verify, "block_stands", lambda *_: iter([broken]))
+    done = compact("run", "x.jsonl", "--allow-findings", "-o", "z.jsonl")
+    assert done.code == 1
+    assert "--allow-findings" not in done.err
+    assert not Path("z.jsonl").exists()
+
+
 def test_interrupted_is_130(here: Path) -> None:
     command = [sys.executable, "-m", "compactor", "run", "-"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()) as running:

@@ -10,7 +10,7 @@ from compactor.verify.case import CHECKED_FIELDS, Case, case, refs_of
 from compactor.verify.coverage import coverage
 from compactor.verify.finding import Finding, Verdict, words_of
 from compactor.verify.later import limits_said_later, permissions_are_limited, permissions_still_hold
-from compactor.verify.output import block_stands, within_budget
+from compactor.verify.output import NEVER_ALLOWED, block_stands, within_budget
 from compactor.verify.rules import (
     permissions_are_narrow,
     quotes_are_whole,
@@ -48,6 +48,7 @@ __all__ = [
     "CHECKS",
     "MARKED",
     "MOST_COPIED",
+    "NEVER_ALLOWED",
     "Case",
     "Finding",
     "Verdict",

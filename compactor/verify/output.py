@@ -6,6 +6,9 @@ from compactor.render import parse, shown
 from compactor.snapshot import Snapshot
 from compactor.verify.finding import Finding
 
+NEVER_ALLOWED = frozenset(("block", "output", "pairs"))
+"""The checks on what is written: with one of these errors nothing is, whatever the user allows."""
+
 
 def block_stands(snapshot: Snapshot, block: str, short: bool) -> Iterator[Finding]:
     """The block, read again, says what it shows of the snapshot."""
