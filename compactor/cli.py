@@ -12,6 +12,7 @@ import typer
 
 from compactor import __version__
 from compactor.errors import CompactError, OutputError, UsageError
+from compactor.terminal import harmless, width
 
 app = typer.Typer(
     name="compact",
@@ -191,7 +192,7 @@ def _waiting(silent: bool) -> Iterator[Callable[[str], None]]:
     from rich.markup import escape
 
     with Console(stderr=True).status("reading") as status:
-        yield lambda text: status.update(escape(_clean(text)))
+        yield lambda text: status.update(escape(harmless(text)))
 
 
 @contextmanager
@@ -262,14 +263,7 @@ def _unwritten(error: OSError | AttributeError) -> OutputError:
 
 def say(text: str) -> None:
     """One line for people, on standard error, with nothing that a terminal obeys; any encoding can take it."""
-    _print(_clean(text) + "\n")
-
-
-def _clean(text: str) -> str:
-    """A text with nothing that a terminal obeys but line breaks and tabs."""
-    return re.sub(
-        r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]", lambda m: f"\\x{ord(m[0]):02x}", text
-    )
+    _print(harmless(text) + "\n")
 
 
 def _print(text: str) -> None:
@@ -382,7 +376,7 @@ def show(
     for one in loaded:
         sources = one.provenance.get("sources") or [{}]
         title = str(sources[-1].get("name", summary)) + (f" #{one.select}" if len(loaded) > 1 else "")
-        _write(_clean(markdown(one.snapshot, title)))
+        _write(harmless(markdown(one.snapshot, title)))
 
 
 @app.command()
@@ -409,19 +403,33 @@ def verify(
     transcripts: Annotated[
         list[str] | None, typer.Argument(metavar="[TRANSCRIPT...]", help="Its sources, and its output.")
     ] = None,
+    workspace: Annotated[
+        str, typer.Option(metavar="DIR", help="The agent's folder: the files that the summary tells of are looked up.")
+    ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="The verdicts as one JSON object.")] = False,
 ) -> None:
     """Check a summary against the transcripts it cites, matched by hash.
 
-    Example: compact verify session.summary.json session.jsonl
+    A summary in prose too, as far as that goes: a text with its transcript, or a session that its client has compacted.
+
+    Examples:
+
+      compact verify session.summary.json session.jsonl
+
+      compact verify handover.md session.jsonl
+
+      compact verify compacted-by-its-client.jsonl
     """
+    from compactor import table
     from compactor.recheck import recheck
 
     with _errors_as_json(as_json):
-        result = recheck(summary, transcripts or [])
+        result = recheck(summary, transcripts or [], workspace)
     if as_json:
         _write(_json(result.as_dict()))
     else:
+        terminal = sys.stdout.isatty()
+        _write(table.findings(result.rows, width(terminal), terminal))
         for line in result.lines:
             say(line)
     raise typer.Exit(0 if result.ok else 1)
@@ -484,7 +492,7 @@ def inspect(
             raw, _ = files.read_input(transcript)
             source = formats.read(raw, transcript, format_name or None)
         told = overview.overview(source, lambda model: counter_for(model).part)
-        _write(_json(told) if as_json else "".join(_clean(line) + "\n" for line in overview.lines(told)))
+        _write(_json(told) if as_json else "".join(harmless(line) + "\n" for line in overview.lines(told)))
 
 
 @app.command("formats")

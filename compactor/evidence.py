@@ -60,9 +60,10 @@ class Evidence:
 
     def text(self, refs: Iterable[str]) -> str:
         """All that the cited parts say, a call's arguments also unescaped; a result speaks with its call."""
-        return "\n".join(piece for ref in refs for part in self.parts(ref) for piece in self._pieces(part))
+        return "\n".join(piece for ref in refs for part in self.parts(ref) for piece in self.pieces(part))
 
-    def _pieces(self, part: Part) -> Iterator[str]:
+    def pieces(self, part: Part) -> Iterator[str]:
+        """What a part says, piece by piece; a result also what its call says."""
         yield from _pieces(part)
         if id(part) in self._calls:
             yield from _pieces(self._calls[id(part)])

@@ -1,14 +1,15 @@
-"""A summary file checked again, against transcripts at hand."""
+"""A summary checked again, against transcripts at hand."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
-from compactor import files, formats, split, summary, verify
-from compactor.errors import InputError
+from compactor import files, foreign, formats, split, summary, verify
+from compactor.errors import InputError, UsageError
 from compactor.evidence import Evidence
-from compactor.ledger import extract
+from compactor.ledger import Ledger, extract
 from compactor.pipeline import block_of
 from compactor.redact import redacted
 from compactor.render import parse, shown
@@ -16,12 +17,25 @@ from compactor.transcript import Source, Transcript
 
 
 @dataclass(frozen=True)
+class Row:
+    """A finding, and what it is about."""
+
+    finding: verify.Finding
+    text: str = ""
+    """What the item says."""
+    where: str = ""
+    """Which summary it is about, where there are several."""
+
+
+@dataclass(frozen=True)
 class Recheck:
-    """What came of checking a summary file again."""
+    """What came of checking a summary again."""
 
     verdicts: tuple[verify.Verdict, ...]
+    rows: tuple[Row, ...]
+    """All that was found, in order."""
     lines: tuple[str, ...]
-    """For people."""
+    """What it comes to, for people."""
     strangers: tuple[str, ...] = ()
     """Given transcripts that are neither a source nor the output."""
 
@@ -34,36 +48,95 @@ class Recheck:
         return {"ok": self.ok, "verdicts": verdicts, "strangers": list(self.strangers)}
 
 
-def recheck(path: str, transcripts: Sequence[str]) -> Recheck:
-    """Check the summary file at `path` against the given transcripts, matched by hash; raises InputError."""
+def recheck(path: str, transcripts: Sequence[str], workspace: str = "") -> Recheck:
+    """Check the summary at `path`: one of ours against the given transcripts, matched by hash, else prose.
+
+    `workspace` is a folder where the files that the summary tells of are looked up. Raises InputError and UsageError.
+    """
     raw, _ = files.read_input(path)
+    if session := foreign.session(raw, path):
+        return _foreign(foreign.native(session), workspace)
+    if not summary.means_to_be_one(raw):
+        return _foreign(foreign.of_text(raw, path, transcripts), workspace)
+    if workspace and not Path(workspace).is_dir():
+        message = f"--workspace {workspace}: no such folder"
+        raise InputError(message)
     summaries = summary.load(raw, path)
     read = [(name, files.read_input(name)[0]) for name in transcripts]
-    verdicts, lines, used = [], [], set()
+    verdicts, rows, lines, used = [], list[Row](), [], set[str]()
     for one in summaries:
-        cited = {str(source.get("sha256")): source.get("format") for source in one.provenance.get("sources", [])}
-        sources = [formats.read(data, name, cited[sha]) for name, data, sha in _matching(read, cited)]
-        sources = [redacted(source) for source in sources] if _masks(one) else sources
-        outputs = [found for name, data in read for found in _outputs(one, name, data)]
+        sources, outputs = _sources(one, read), [found for name, data in read for found in _outputs(one, name, data)]
         used |= {source.name for source in sources} | {name for name, _ in outputs}
-        more = [finding for _, found in outputs for finding in _output_findings(one, found, sources)]
-        verdict = _check(one, sources)
-        missing = tuple(_missed(one, sources))
-        verdict = replace(verdict, findings=(*verdict.findings, *_unnamed(one), *more), missing=missing)
+        verdict = _verdict(one, sources, [found for _, found in outputs], workspace)
         verdicts.append(verdict)
-        lines += [str(finding) for finding in (*verdict.findings, *verdict.missing)]
         where = f" #{one.select}" if len(summaries) > 1 else ""
-        state = "stands" if verdict.ok else f"{len(verdict.errors)} errors"
-        carried = f", {verdict.carried} not checked: their sources weren't given" if verdict.carried else ""
-        lines.append(
-            f"{path}{where}: {state}; {verdict.items} items against {len(sources)} of {len(cited)} sources{carried}"
-        )
+        texts = {item.id: item.text for _, item in one.snapshot.items()}
+        rows += [Row(found, texts.get(found.item, ""), where.strip()) for found in _everything(verdict)]
+        cited = len(one.provenance.get("sources", []))
+        lines.append(f"{path}{where}: {_state(verdict)} against {len(sources)} of {cited} sources{_carried(verdict)}")
     strangers = tuple(name for name, _ in read if name not in used)
     lines += [
         f"{files.shown(name)}: neither a source nor the output of this summary, or changed since; leave it out"
         for name in strangers
     ]
-    return Recheck(tuple(verdicts), tuple(lines), strangers)
+    return Recheck(tuple(verdicts), tuple(rows), tuple(lines), strangers)
+
+
+def _foreign(summaries: Iterable[tuple[str, verify.Prose]], workspace: str) -> Recheck:
+    """A summary in prose, checked as far as prose can be."""
+    if workspace:
+        message = "--workspace: prose doesn't say what became of which file; it goes with a summary of compact's"
+        raise UsageError(message)
+    verdicts, rows, lines = [], list[Row](), []
+    for where, prose in summaries:
+        verdict = verify.Verdict(tuple(verify.prose_findings(prose)))
+        verdicts.append(verdict)
+        rows += [Row(finding, "", where) for finding in verdict.findings]
+        warnings = len(verdict.findings) - len(verdict.errors)
+        state = f"{len(verdict.errors)} errors" if verdict.errors else "nothing is wrong that can be told of prose"
+        lines.append(f"{where}: {state}" + (f", {warnings} warnings" if warnings else ""))
+    return Recheck(tuple(verdicts), tuple(rows), tuple(lines))
+
+
+def _everything(verdict: verify.Verdict) -> tuple[verify.Finding, ...]:
+    return (*verdict.errors, *(f for f in verdict.findings if f.severity != "error"), *verdict.missing)
+
+
+def _state(verdict: verify.Verdict) -> str:
+    state = "stands" if verdict.ok else f"{len(verdict.errors)} errors"
+    return f"{state}; {verdict.items} items"
+
+
+def _carried(verdict: verify.Verdict) -> str:
+    return f", {verdict.carried} not checked: their sources weren't given" if verdict.carried else ""
+
+
+def _sources(one: summary.Summary, read: Sequence[tuple[str, bytes]]) -> list[Source]:
+    """The sources of a summary that are at hand, in its order: later ones may take back what earlier ones say."""
+    order = [str(source.get("sha256")) for source in one.provenance.get("sources", [])]
+    cited = {str(source.get("sha256")): source.get("format") for source in one.provenance.get("sources", [])}
+    found = {sha: formats.read(data, name, cited[sha]) for name, data, sha in _matching(read, cited)}
+    sources = [found[sha] for sha in order if sha in found]
+    return [redacted(source) for source in sources] if _masks(one) else sources
+
+
+def _verdict(
+    one: summary.Summary, sources: Sequence[Source], outputs: Sequence[Transcript | None], workspace: str
+) -> verify.Verdict:
+    """What the checks say of a summary, its output and the files it tells of."""
+    known = _known(one, sources)
+    verdict = _check(one, sources, known)
+    more = [finding for found in outputs for finding in _output_findings(one, found, sources)]
+    there = _on_disk(one, sources, workspace) if workspace else ()
+    missing = verify.coverage(one.snapshot, known) if known else ()
+    findings = (*verdict.findings, *_unnamed(one), *more, *there)
+    return replace(verdict, findings=findings, missing=tuple(missing))
+
+
+def _on_disk(one: summary.Summary, sources: Sequence[Source], workspace: str) -> Iterator[verify.Finding]:
+    root = Path(workspace).absolute()
+    folders = [str(root), *dict.fromkeys(transcript.cwd for source in sources for transcript in source.transcripts)]
+    return verify.files_are_there(one.snapshot, folders, lambda below: (root / below).exists())
 
 
 def _masks(one: summary.Summary) -> bool:
@@ -130,24 +203,24 @@ def _unnamed(one: summary.Summary) -> Iterator[verify.Finding]:
             yield verify.Finding("refs", "error", message, "cite a source of it, or drop it", name, item.id, refs)
 
 
-def _missed(one: summary.Summary, sources: Sequence[Source]) -> Iterator[verify.Finding]:
-    """What the summary leaves out of the newest source, where that is at hand: of all that stood before its cut."""
+def _known(one: summary.Summary, sources: Sequence[Source]) -> Ledger | None:
+    """What code knows of the newest source up to the cut; None where that isn't at hand."""
     named, cut = one.provenance.get("sources", []), one.provenance.get("cut")
     newest = next((source for source in sources if named and source.sha256 == named[-1].get("sha256")), None)
     if not newest or not 0 < one.select <= len(newest.transcripts):
-        return
+        return None
     at = cut.get("at_line", 0) if isinstance(cut, Mapping) else 0
     transcript = newest.transcripts[one.select - 1]
     fixed = {transcript.entries[index].line for index in transcript.live[: transcript.fixed]}
     head = [entry for entry in transcript.story() if (not at or entry.line < at) and entry.line not in fixed]
-    yield from verify.coverage(one.snapshot, extract(newest.short, head))
+    return extract(newest.short, head)
 
 
-def _check(one: summary.Summary, sources: Sequence[Source]) -> verify.Verdict:
+def _check(one: summary.Summary, sources: Sequence[Source], known: Ledger | None) -> verify.Verdict:
     evidence = Evidence(sources)
     away = frozenset(
         item.id
         for _, item in one.snapshot.items()
         if not all(map(evidence.knows, (*verify.refs_of(item), *item.change)))
     )
-    return verify.verify(verify.Case(one.snapshot, evidence, None, away))
+    return verify.verify(verify.Case(one.snapshot, evidence, None, away, known))

@@ -35,15 +35,19 @@ class Secret:
 
 def redacted(source: Source) -> Source:
     """The source with its secrets masked in all that entries say; its bytes, and the refs into it, are the same."""
-    secrets = {} if source.redacted else {secret.value: secret for secret in _found(source)}
-    if not secrets:
+    mask = Mask({}) if source.redacted else mask_of(source)
+    if not mask.secrets:
         return replace(source, redacted=True)
-    mask = Mask(secrets)
     transcripts = tuple(
         replace(transcript, entries=tuple(_entry(entry, mask) for entry in transcript.entries))
         for transcript in source.transcripts
     )
     return replace(source, transcripts=transcripts, redacted=True)
+
+
+def mask_of(source: Source) -> "Mask":
+    """What masks the secrets that a source holds, in any text."""
+    return Mask({secret.value: secret for secret in _found(source)})
 
 
 class Mask:

@@ -156,6 +156,15 @@ def dump(summary: Mapping[str, Any]) -> bytes:
     return orjson.dumps(summary, option=orjson.OPT_INDENT_2) + b"\n"
 
 
+def means_to_be_one(raw: bytes) -> bool:
+    """Whether bytes are some JSON that may be a summary file of ours, be it a broken one, and not a text in prose."""
+    try:
+        orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        return raw.lstrip()[:1] in (b"{", b"[")
+    return True
+
+
 def load(raw: bytes, name: str) -> list[Summary]:
     """The conversations of a summary file; raises InputError where it's none."""
     try:

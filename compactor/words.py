@@ -213,6 +213,11 @@ def _rules(text: str) -> bool:
     return _either(text, _WEAK, _WEAK_SIGNS) and not tells
 
 
+def is_strict(text: str) -> bool:
+    """Whether a rule is laid down in words that nobody uses for less: must, never, always, ask before."""
+    return _either(text, _STRONG, _STRONG_SIGNS) or bool(_MEDIUM.search(text))
+
+
 _CLAUSE = re.compile(r"[,;:.!?—。，；！？\n]+|\b(?:but|though|however|aber|jedoch|pero)\b|但是?")
 _NEGATION = re.compile(
     r"n't\b|\b(?:not|never|nobody|no one|nothing|none|no|denied|revoke[sd]?|withdr[ae]w\w*|take back|nicht|nie(?:mals|mand)?"
@@ -242,6 +247,18 @@ def _granted(text: str) -> bool | None:
 def is_permission(text: str) -> bool:
     """Whether it permits something: a clause speaks of permission and nothing in it says no."""
     return _granted(text) is True and not is_revocation(text)
+
+
+_TOLD_PERMISSION = _words(
+    "approved", "authori[sz]ed", "allowed", "permitted", "permission", "granted", "green[- ]?lit", "agreed", "consented", "signed off",
+    "erlaubt", "genehmigt", "freigegeben", "zugestimmt", "autorizado", "aprobado", "permitido", "permiso",
+)  # fmt: skip
+
+
+def tells_of_permission(text: str) -> bool:
+    """Whether a sentence of a summary says that something is permitted, whoever speaks."""
+    said = _either(text, _TOLD_PERMISSION, _signs("批准", "同意", "允许", "授权")) or _granted(text) is True
+    return said and not (_NEGATION.search(text) or is_question(text))
 
 
 def is_denial(text: str) -> bool:

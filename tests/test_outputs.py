@@ -381,7 +381,10 @@ def test_verify_wants_every_source_named() -> None:
     put("t.json", json.dumps(document).encode())
     done = compact("verify", "t.json", "x.jsonl")
     assert done.code == 1
-    assert "the source isn't among those that the summary names (aaaaaaaa:1)" in done.err
+    found = compact("verify", "t.json", "x.jsonl", "--json").json["verdicts"][0]["findings"]
+    assert ("the source isn't among those that the summary names", ["aaaaaaaa:1"]) in [
+        (finding["message"], finding["refs"]) for finding in found
+    ]
     document["provenance"]["sources"] = []
     put("t.json", json.dumps(document).encode())
     assert compact("verify", "t.json").code == 1
@@ -405,7 +408,7 @@ def test_verify_reads_the_output(format: str) -> None:
     put("t.json", json.dumps(document).encode())
     done = compact("verify", "t.json", "x.compacted.jsonl")
     assert done.code == 1
-    assert "the output's block isn't the one that this summary renders" in done.err
+    assert "the output's block isn't the one that this summary renders" in " ".join(done.out.decode().split())
 
 
 def test_verify_finds_a_pair_that_is_broken_in_the_output() -> None:
@@ -415,4 +418,4 @@ def test_verify_finds_a_pair_that_is_broken_in_the_output() -> None:
     put("t", b"".join(line for line in lines if line != called))
     done = compact("verify", "x.summary.json", "x.jsonl", "t")
     assert done.code == 1
-    assert "lost their calls in the output" in done.err
+    assert "lost their calls in the output" in " ".join(done.out.decode().split())

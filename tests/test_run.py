@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import stat
@@ -900,10 +901,10 @@ def test_verify_passes_what_run_wrote() -> None:
     for name, data in {"o": OPENAI, "a": ANTHROPIC, "c": CLAUDE}.items():
         ok("run", put(f"{name}.jsonl", data))
         done = ok("verify", f"{name}.summary.json", f"{name}.jsonl", f"{name}.compacted.jsonl")
-        *missing, last = done.lines
-        assert last.startswith(f"{name}.summary.json: stands; ")
-        assert last.endswith("against 1 of 1 sources")
-        assert all(line.startswith("coverage: ") for line in missing)
+        (line,) = done.lines
+        assert line.startswith(f"{name}.summary.json: stands; ")
+        assert line.endswith("against 1 of 1 sources")
+        assert not re.search("^ ?(?:error|warning)", done.out.decode(), re.MULTILINE)
         assert ok("verify", f"{name}.summary.json", f"{name}.jsonl", "--json").json["ok"] is True
 
 
@@ -961,10 +962,12 @@ def test_verify_is_1_on_a_tampered_summary(field: str, change: dict[str, Any], c
     put("t.summary.json", json.dumps(document).encode())
     done = compact("verify", "t.summary.json", "x.jsonl")
     assert done.code == 1
-    assert any(line.startswith(f"{check}: {field} {item['id']}") for line in done.lines), done.err
+    assert re.search(rf"^ ?error +{check} +{field} {item['id']} ", done.out.decode(), re.MULTILINE), done.out
     assert "t.summary.json: " in done.lines[-1]
     told = compact("verify", "t.summary.json", "x.jsonl", "--json")
     assert (told.code, told.json["ok"]) == (1, False)
+    found = [(finding["check"], finding["field"], finding["item"]) for finding in told.json["verdicts"][0]["findings"]]
+    assert (check, field, item["id"]) in found
 
 
 def test_formats_are_listed() -> None:

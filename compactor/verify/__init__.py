@@ -11,6 +11,7 @@ from compactor.verify.coverage import coverage
 from compactor.verify.finding import Finding, Verdict, words_of
 from compactor.verify.later import limits_said_later, permissions_are_limited, permissions_still_hold
 from compactor.verify.output import NEVER_ALLOWED, block_stands, within_budget
+from compactor.verify.prose import Prose, prose_findings
 from compactor.verify.rules import (
     permissions_are_narrow,
     quotes_are_whole,
@@ -41,6 +42,7 @@ from compactor.verify.work import (
     proposals_are_not_decisions,
     steps_are_proven,
 )
+from compactor.verify.workspace import files_are_there
 
 __all__ = [
     "ASKS_FIRST",
@@ -51,13 +53,16 @@ __all__ = [
     "NEVER_ALLOWED",
     "Case",
     "Finding",
+    "Prose",
     "Verdict",
     "block_stands",
     "case",
     "coverage",
     "failed",
+    "files_are_there",
     "hijack",
     "limits_said_later",
+    "prose_findings",
     "refs_of",
     "says_no",
     "stands",

@@ -5,13 +5,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+Severity = Literal["error", "warning", "note"]
+"""What is wrong, what may be, and what a reader may want to know of."""
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
     """What a check found, and the cure."""
 
     check: str
-    severity: Literal["error", "warning", "note"]
+    severity: Severity
     message: str
     cure: str
     field: str = ""
