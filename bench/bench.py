@@ -125,6 +125,7 @@ def measure(folder: Path, *, long: bool) -> Iterator[Measure]:
     yield version()
     yield help_text(folder)
     yield from compaction(folder)
+    yield from checking(folder)
     yield from asking(folder)
     if long:
         yield from growth(folder)
@@ -153,6 +154,14 @@ def compaction(folder: Path) -> Iterator[Measure]:
     peak, base, size = median_rss(peaks), median_rss(bases), big.stat().st_size
     name = "its memory above that on one line / file size"
     yield Measure(name, "MB", (peak - base) / 1e6, size / 1e6, (peak - base) / size, limit=6)
+
+
+def checking(folder: Path) -> Iterator[Measure]:
+    """What the checks take of an offline run, as they are run in it."""
+    command = [sys.executable, "-m", "bench.checks", str(folder / "big.jsonl")]
+    told = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+    yield Measure(f"the checks, {MEGABYTES} MB / the offline run", "s", told["checks_s"], told["run_s"], told["share"],
+                  limit=1 / 3)  # fmt: skip
 
 
 def asking(folder: Path) -> Iterator[Measure]:

@@ -65,7 +65,9 @@ def recheck(path: str, transcripts: Sequence[str], workspace: str = "") -> Reche
     read = [(name, files.read_input(name)[0]) for name in transcripts]
     verdicts, rows, lines, used = [], list[Row](), [], set[str]()
     for one in summaries:
-        sources, outputs = _sources(one, read), [found for name, data in read for found in _outputs(one, name, data)]
+        sources = _sources(one, read)
+        others = [(name, data) for name, data in read if name not in {source.name for source in sources}]
+        outputs = [found for name, data in others for found in _outputs(one, name, data)]
         used |= {source.name for source in sources} | {name for name, _ in outputs}
         verdict = _verdict(one, sources, [found for _, found in outputs], workspace)
         verdicts.append(verdict)

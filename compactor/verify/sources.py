@@ -69,15 +69,21 @@ def evidence_supports(given: Case) -> Iterator[Finding]:
         if name not in SUPPORTED or item.basis == "inferred" or _OURS.match(item.text) or given.elsewhere(item):
             continue
         cited = given.evidence.text(refs_of(item))
-        said, there = stems(item.text), stems(cited)
-        enough = 1 if language.of(item.text) in language.SCRIPTS else LEAST_SHARE * len(said)
-        if len(said) < LEAST_WORDS or len(said & there) >= enough:
-            continue
-        if any(stands(name, cited) for name in exact(item.text)) or not _comparable(item.text, cited):
+        if item.text in cited or _speaks(item.text, cited) or not _comparable(item.text, cited):
             continue
         message = "what it cites doesn't speak of it"
         cure = "cite the entry it comes from, or drop it"
         yield Finding("support", "error", message, cure, name, item.id, item.evidence)
+
+
+def _speaks(text: str, cited: str) -> bool:
+    """Whether a text of more than a few words has an identifier or enough words in common with what it cites."""
+    said, there = stems(text), cited.casefold()
+    common = sum(stem in there for stem in said)
+    if len(said) < LEAST_WORDS or common >= LEAST_SHARE * len(said):
+        return True
+    signs = language.of(text) in language.SCRIPTS
+    return (signs and common > 0) or any(stands(name, cited) for name in exact(text))
 
 
 def _comparable(text: str, cited: str) -> bool:
