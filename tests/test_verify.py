@@ -1,7 +1,7 @@
 """Mutation of the checks: each is shown a snapshot that it must pass, and one broken on purpose that it must not."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -453,6 +453,24 @@ def test_every_check_has_a_case_that_breaks_it() -> None:
         assert not list(check(case(GOOD, Evidence([SOURCE]))))
         fires |= names
     assert fires == broken
+
+
+def all_broken() -> list[Case]:
+    whole = [Case(holding(item), Evidence([SOURCE])) for item, _ in BROKEN.values()]
+    pairs = [case(holding(*items), Evidence([SOURCE])) for items in AGREE.values()]
+    gone = [
+        case(GOOD.replace(facts=()), Evidence([SOURCE]), GOOD),
+        case(GOOD.replace(objective=()), Evidence([SOURCE])),
+    ]
+    return [*whole, *pairs, *gone, *elsewhere()]
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_every_check_finds_something_that_no_other_finds(check: Callable[[Case], Iterator[Finding]]) -> None:
+    """What holds each check in its place: without it one of these cases would pass."""
+    others = [other for other in CHECKS if other is not check]
+    alone = [given for given in all_broken() if any(check(given)) and not any(any(other(given)) for other in others)]
+    assert alone
 
 
 # What two items say together

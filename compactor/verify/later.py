@@ -60,7 +60,8 @@ def limits_said_later(given: Case, item: Authority) -> Iterator[str]:
     for _, said in given.evidence.said_after(item.evidence):
         for sentence in words.sentences(said) if words.acts(said) & acts else ():
             limit = normal(sentence)
-            known = words.is_pasted(sentence) or any(limit in text or text in limit for text in stands)
+            ends = words.is_denial(sentence) or words.is_revocation(sentence)
+            known = ends or words.is_pasted(sentence) or any(limit in text or text in limit for text in stands)
             if not known and words.acts(sentence) & acts and words.is_rule(sentence) and words.has_limit(sentence):
                 yield sentence
 
