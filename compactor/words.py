@@ -447,9 +447,18 @@ def length(text: str) -> int:
 
 
 def clip(text: str, limit: int) -> str:
-    """The text up to about `limit` characters, cut between words, marked where cut."""
+    """The text up to about `limit` characters, cut between words and never inside a name, marked where cut."""
     if len(text) <= limit:
         return text
     cut = text[:limit]
-    end = max(cut.rfind(" "), cut.rfind("\n")) if re.search(r"\s", cut[limit // 2 :]) else limit
+    spaced = re.search(r"\s", cut[limit // 2 :])
+    end = max(cut.rfind(" "), cut.rfind("\n")) if spaced else _between_names(text, limit)
     return cut[:end].rstrip(" ,;:-(") + " …"
+
+
+def _between_names(text: str, limit: int) -> int:
+    """The last place up to `limit` that isn't inside a run of letters and digits; `limit` where there is none."""
+    end = limit
+    while end and re.match(r"[A-Za-z0-9_]{2}", text[end - 1 : end + 1]):
+        end -= 1
+    return end or limit

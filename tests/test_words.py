@@ -365,6 +365,17 @@ def test_clipping_keeps_the_beginning_and_marks_the_cut(text: str, limit: int) -
     assert clipped == text if len(text) <= limit else clipped.endswith(" …") and text.startswith(clipped[:-2])
 
 
+@pytest.mark.parametrize(
+    ("text", "limit", "expected"),
+    [
+        ("see /srv/green/beds_7f3a/plan.csv", 20, "see /srv/green/ …"), ("beds_7f3a.csv:12345", 12, "beds_7f3a. …"),
+        ("/srv/green/beds_7f3a", 13, "/srv/green/ …"), ("abcdefghij", 4, "abcd …"),
+    ],
+)  # fmt: skip
+def test_a_name_is_left_out_rather_than_cut(text: str, limit: int, expected: str) -> None:
+    assert words.clip(text, limit) == expected
+
+
 AGENT = {
     words.decides: ([
         "I decided to use sqlite.", "Going with the second approach.", "I'll use a lock instead of a queue.",
