@@ -94,13 +94,14 @@ def _tool(piece: Mapping[str, Any], state: Mapping[str, Any], calls: Calls) -> I
         failed = state.get("status") == "error"
         time = state.get("time")
         pruned = isinstance(time, dict) and time.get("compacted") and not failed
-        told = _CLEARED if pruned else state.get("error") if failed else state.get("output")
+        told = state.get("error") if failed else state.get("output")
         block = {
             "tool_use_id": call_id,
             "content": told if isinstance(told, str) else blocks.compact(told),
             "is_error": failed,
         }
-        yield from blocks.result(block, calls, blocks.ALONE)
+        for part in blocks.result(block, calls, blocks.ALONE):
+            yield replace(part, stub=_CLEARED) if pruned else part
 
 
 def sniff(raw: bytes, records: list[Any]) -> bool:
