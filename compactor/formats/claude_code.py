@@ -6,10 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 from compactor.errors import InputError
-from compactor.formats import blocks, claude_micro, claude_write, lines, pairs
+from compactor.formats import blocks, claude_micro, claude_write, lines, pairs, signed
 from compactor.formats.base import Embedded
 from compactor.formats.blocks import string
 from compactor.formats.claude_chain import Node, trace
+from compactor.formats.strange import Strange
 from compactor.formats.voice import Beside, arguments, prompt
 from compactor.tools import ASKS, action
 from compactor.transcript import BLOCK_START, Entry, Note, Part, Source, Speaker, Transcript, is_block
@@ -17,6 +18,11 @@ from compactor.transcript import BLOCK_START, Entry, Note, Part, Source, Speaker
 Value = Mapping[str, Any]
 _SIDE_TYPES = frozenset((
     "summary", "file-history-snapshot", "queue-operation", "permission-mode", "last-prompt", "ai-title", "mode",
+))  # fmt: skip
+_KNOWN = _SIDE_TYPES | frozenset((
+    "user", "assistant", "system", "attachment", "progress", "file-history-delta", "custom-title", "agent-name",
+    "pr-link", "bridge-session", "worktree-state", "relocated", "content-replacement",
+    "saved_hook_context",
 ))  # fmt: skip
 _LOCAL_OUTPUT = ("<local-command-stdout>", "<local-command-stderr>")
 _REFUSED = "Error: The user doesn't want"
@@ -81,6 +87,7 @@ class _Reading:
         self.unsigned: list[int] = []
         self.early: list[int] = []
         self.queue = _Queue()
+        self.strange = Strange(_KNOWN)
         self.command: tuple[int, dict[int, tuple[str, ...]]] = (-1, {})
         self.end = 0
 
@@ -106,6 +113,7 @@ class _Reading:
     def _watch(self, index: int, record: lines.Record, kind: str, value: Value) -> None:
         """Keep what only later records can settle, and what is to be noted."""
         entry = self.entries[index]
+        self.strange.take(record.line, kind)
         if session := value.get("sessionId"):
             self.sessions.setdefault(string(session), record.line)
         if entry.role or value.get("subtype") == "local_command":
@@ -206,6 +214,7 @@ class _Reading:
         _, *others = self.sessions.items() or [("", 0)]
         if others:
             yield Note(others[0][1], f"records of {len(others)} other session ids")
+        yield from self.strange.notes()
         if self.microcompacted:
             count, line = len(self.microcompacted), self.entries[self.microcompacted[0]].line
             stubs = sum(bool(part.stub) for index in live for part in self.entries[index].parts)
@@ -387,7 +396,7 @@ def _is_local_output(entry: Entry, value: Value) -> bool:
 def _unsigned(value: Value) -> bool:
     content = value["message"].get("content")
     thoughts = [block for block in content if isinstance(block, dict) and block.get("type") == "thinking"]
-    return any(string(block.get("signature")) in ("", "REDACTED") for block in thoughts)
+    return any(string(block.get("signature")) in signed.INVALID for block in thoughts)
 
 
 FORMAT = ClaudeCode()

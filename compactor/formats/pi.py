@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from compactor.errors import InputError
-from compactor.formats import blocks, lines, pairs
+from compactor.formats import blocks, lines, pairs, signed
 from compactor.formats.base import Embedded
 from compactor.formats.blocks import string
 from compactor.formats.voice import prompt
@@ -270,7 +270,8 @@ class _Writing:
         place = len(fixed) + len(settings) + 1
         chunks.append(lines.dump(self._compaction(block, tail, place if linear else -1)) + end)
         chunks += [self._kept(entry, end) for entry in tail]
-        return Embedded(b"".join(chunks), tuple(Note(line, what) for what, line in self.notes.items()))
+        notes = (Note(line, what) for what, line in self.notes.items())
+        return Embedded(b"".join(chunks), (*notes, *signed.notes(tail)))
 
     def _tail(self) -> list[Entry]:
         """The kept messages with the bookkeeping among them; without it where children stand before parents."""
