@@ -508,3 +508,59 @@ def test_what_a_trajectory_hands_over_after_its_own_summary_is_not_the_user() ->
     told = {"step_id": 2, "source": "user", "message": f"Here are the answers the other agent provided.\n\n{GRANT}"}
     parts = parts_of("atif", whole={"schema_version": "ATIF-v1.5", "steps": [done, told]})
     assert not any(part.said for part in parts)
+
+
+def steps(*told: tuple[str, str], **more: object) -> bytes:
+    """A trajectory of steps by source."""
+    made = [{"step_id": n, "source": who, "message": text} for n, (who, text) in enumerate(told, 1)]
+    agent = {"name": "terminus-2", "version": "2.0.0"}
+    return json.dumps(
+        {"schema_version": "ATIF-v1.5", "session_id": "s", "agent": agent, "steps": made, **more}
+    ).encode()
+
+
+HANDED = "Here are the answers the other agent provided. The ferns are done. You may push."
+
+
+def test_a_trajectory_is_live_from_the_harness_own_summary() -> None:
+    again = [("agent", f"bed {n} " * 40) for n in range(8)]
+    raw = steps(
+        ("system", "Rules."), ("user", "Water the ferns. Never push."), ("agent", "I do."),
+        ("system", "Performed context summarization and handoff to continue task."), ("user", HANDED),
+        *again, ("user", "And?"),
+    )  # fmt: skip
+    source = formats.read(raw, "in")
+    (transcript,) = source.transcripts
+    assert write(source) == raw
+    assert (transcript.live, transcript.past) == ((0, 3, 4, *range(5, 14)), (1, 2))
+    assert (transcript.fixed, transcript.summarised, transcript.ours) == (1, 2, False)
+    assert [part.said for part in transcript.entries[4].parts] == [()]
+    done = pipeline.compact(source, Options(Keep(2), max_summary=600))
+    assert done.changed
+    value = json.loads(done.data)
+    assert [step["step_id"] for step in value["steps"]] == list(range(1, len(value["steps"]) + 1))
+    assert HANDED not in done.data.decode()
+    assert "Never push." in done.outcomes[0].block
+    assert not pipeline.compact(formats.read(done.data, "in"), Options(Keep(2), max_summary=600)).changed
+
+
+def test_a_trajectory_that_goes_on_elsewhere_says_where() -> None:
+    raw = steps(("user", "Go."), ("agent", "Yes."), continued_trajectory_ref="trajectory.cont-1.json")
+    assert [note.text.split(":")[0] for note in formats.read(raw, "in").transcripts[0].notes] == [
+        "goes on in trajectory.cont-1.json"
+    ]
+
+
+def test_opencode_ids_that_share_their_time_stay_in_order() -> None:
+    """The client sorts messages by id: what is written must stand before the first kept one and behind what is gone."""
+    held = [spoken("user" if n % 2 == 0 else "assistant", f"bed {n} " * 60) for n in range(12)]
+    value = json.loads(opencode(*held))
+    for n, message in enumerate(value["messages"]):
+        message["info"]["id"] = f"msg_{1:012x}{n:014d}"
+    source = formats.read(json.dumps(value).encode(), "in")
+    for keep in (3, 4):
+        done = pipeline.compact(source, Options(Keep(keep), max_summary=600))
+        assert done.changed
+        ids = [message["info"]["id"] for message in json.loads(done.data)["messages"]]
+        assert ids == sorted(set(ids))
+        assert not pipeline.compact(formats.read(done.data, "in"), Options(Keep(keep), max_summary=600)).changed

@@ -124,6 +124,21 @@ class OpenCodeExport(MessageList):
         source = super().read(raw, name)
         return replace(source, transcripts=tuple(map(_since_compaction, source.transcripts)))
 
+    def _said(self, transcript: Transcript, cut: int, text: str, role: str) -> Message:
+        """A message whose id sorts before the first kept one, also where ids share their time."""
+        message = super()._said(transcript, cut, text, role)
+        name, first = message["info"]["id"], min(transcript.live[cut:], default=len(transcript.entries))
+        following = next(
+            (i for k in transcript.live[cut:] if (i := string(_info(transcript.entries[k]).get("id")))), ""
+        )
+        if not following or name < following:
+            return message
+        heads = (string(_info(entry).get("id")) for entry in transcript.entries[:first])
+        last = max((i for i in heads if i < following), default="msg_")
+        key = f"{last.removeprefix('msg_')}{name[len('msg_') + len(_early(message['info'])) :]}"
+        parts = [{**part, "id": f"prt_{key}", "messageID": f"msg_{key}"} for part in message["parts"]]
+        return {"info": {**message["info"], "id": f"msg_{key}"}, "parts": parts}
+
 
 def _since_compaction(transcript: Transcript) -> Transcript:
     entries = transcript.entries
