@@ -15,7 +15,7 @@ from compactor import formats, pipeline
 from compactor.errors import InputError
 from compactor.formats import FORMATS
 from compactor.pipeline import Options
-from compactor.split import Keep
+from compactor.split import Keep, safe_positions
 from compactor.transcript import BLOCK_PREAMBLE, Entry, Part, write
 
 BLOCK = f"{BLOCK_PREAMBLE}\nSources: A = 0a1b2c3d\nwhat came before\n[end of compact record]"
@@ -564,3 +564,62 @@ def test_opencode_ids_that_share_their_time_stay_in_order() -> None:
         ids = [message["info"]["id"] for message in json.loads(done.data)["messages"]]
         assert ids == sorted(set(ids))
         assert not pipeline.compact(formats.read(done.data, "in"), Options(Keep(keep), max_summary=600)).changed
+
+
+def asked_for(*, approved: bool, reason: str) -> list[dict[str, object]]:
+    """ModelMessages: a call that needs leave, what the user decided, and what came of it."""
+    call = {"type": "tool-call", "toolCallId": "c1", "toolName": "bash", "input": {"command": "rm -r beds"}}
+    output = {"type": "text", "value": "removed"} if approved else {"type": "execution-denied", "reason": reason}
+    said = {"type": "tool-approval-response", "approvalId": "a1", "approved": approved, "reason": reason}
+    return [
+        {"role": "user", "content": [{"type": "text", "text": "Tidy up."}]},
+        {"role": "assistant", "content": [
+            call, {"type": "tool-approval-request", "approvalId": "a1", "toolCallId": "c1"}]},
+        {"role": "tool", "content": [said]},
+        {"role": "tool", "content": [
+            {"type": "tool-result", "toolCallId": "c1", "toolName": "bash", "output": output}]},
+        {"role": "assistant", "content": [{"type": "text", "text": "Well."}]},
+    ]  # fmt: skip
+
+
+def test_a_denial_in_model_messages_is_the_users_and_its_call_failed() -> None:
+    parts = parts_of("vercel", *asked_for(approved=False, reason="Never remove beds."))
+    assert [part.kind for part in parts] == ["text", "call", "opaque", "text", "result", "text"]
+    assert (parts[4].failed, parts[4].verdict, parts[4].said) == (True, "refused", ("Never remove beds.",))
+    assert (parts[3].speaker, parts[3].said) == ("harness", ())  # told once
+    alone = parts_of("vercel", *[m for n, m in enumerate(asked_for(approved=False, reason="A policy.")) if n != 2])
+    assert (alone[3].failed, alone[3].verdict, alone[3].said) == (True, "", ())
+
+
+def test_an_approval_in_model_messages_is_the_users_and_stays_with_its_request() -> None:
+    records = asked_for(approved=True, reason="But keep bed 3.")
+    parts = parts_of("vercel", *records)
+    assert (parts[3].said, parts[4].verdict, parts[4].failed) == (("But keep bed 3.",), "approved", False)
+    pending = formats.read(json.dumps(records[:3]).encode(), "in").transcripts[0]
+    assert pending.entries[1].message == pending.entries[2].message != ""
+    assert safe_positions(pending) == [0, 1]
+
+
+@pytest.mark.parametrize("dumped", [False, True])
+def test_what_langgraph_removed_is_not_sent(dumped: bool) -> None:
+    classes = {"human": "HumanMessage", "ai": "AIMessage", "remove": "RemoveMessage"}
+
+    def made(kind: str, name: str, text: str = "") -> dict[str, object]:
+        fields = {"content": text, "id": name, "type": kind}
+        path = ["langchain", "schema", "messages", classes[kind]]
+        return {"lc": 1, "type": "constructor", "id": path, "kwargs": fields} if dumped else {
+            "type": kind, "data": fields}  # fmt: skip
+
+    talk = [made("human", "m1", "Never push."), made("ai", "m2", "ok"), made("remove", "m1"), made("remove", "gone")]
+    more = [made("human" if n % 2 else "ai", f"n{n}", f"bed {n} " * 60) for n in range(9)]
+    source = formats.read(json.dumps([*talk, *more, made("remove", "n8"), made("human", "m9", "And?")]).encode(), "in")
+    (transcript,) = source.transcripts
+    assert (transcript.live, transcript.past) == ((1, *range(4, 12), 14), (0, 12))
+    assert [note.text for note in transcript.notes] == ["2 messages were removed by later records: not sent"]
+    done = pipeline.compact(source, Options(Keep(3), max_summary=600))
+    assert done.changed
+    assert not done.refused
+    assert not any(word in done.data for word in (b'"remove"', b"RemoveMessage", b"bed 8"))
+    assert "Never push." in done.outcomes[0].block
+    everything = formats.read(json.dumps([*talk, made("remove", "__remove_all__"), more[1]]).encode(), "in")
+    assert everything.transcripts[0].live == (5,)
