@@ -3,6 +3,7 @@
 import json
 from contextlib import suppress
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from build import LISTED, Form, Talk, call
@@ -623,3 +624,61 @@ def test_what_langgraph_removed_is_not_sent(dumped: bool) -> None:
     assert "Never push." in done.outcomes[0].block
     everything = formats.read(json.dumps([*talk, made("remove", "__remove_all__"), more[1]]).encode(), "in")
     assert everything.transcripts[0].live == (5,)
+
+
+def spans(*, structured: bool = False, otlp: bool = False) -> list[dict[str, Any]]:
+    """Two calls of a conversation, the second with the whole history, and one of another."""
+    said: list[Any] = [{"role": "user", "parts": [{"type": "text", "content": "Never push."}]}]
+    for n in range(12):
+        said.append({"role": "assistant" if n % 2 == 0 else "user",
+                     "parts": [{"type": "text", "content": f"bed {n} " * 60}]})  # fmt: skip
+    answer = [{"role": "assistant", "parts": [{"type": "text", "content": "Done."}], "finish_reason": "stop"}]
+    rules = [{"type": "text", "content": "Be brief."}]
+    made: list[dict[str, Any]] = []
+    for trace, history in (("t1", said[:3]), ("t2", said[:1]), ("t1", said)):
+        told: dict[str, Any] = {"gen_ai.input.messages": history, "gen_ai.output.messages": answer,
+                                "gen_ai.system_instructions": rules}  # fmt: skip
+        told = told if structured else {key: json.dumps(value) for key, value in told.items()}
+        told["gen_ai.request.model"] = "big-1"
+        if otlp:
+            listed = [{"key": key, "value": {"stringValue": value}} for key, value in told.items()]
+            span = {"traceId": trace, "name": "chat big-1", "attributes": listed}
+            made.append({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]})
+        else:
+            made.append({"name": "chat big-1", "context": {"trace_id": trace}, "attributes": told})
+    return made
+
+
+@pytest.mark.parametrize("options", [{}, {"structured": True}, {"otlp": True}], ids=str)
+@pytest.mark.parametrize("lines", [False, True])
+def test_of_spans_the_last_of_each_conversation_is_the_transcript(options: dict[str, bool], lines: bool) -> None:
+    held = spans(**options)
+    raw = b"".join(json.dumps(one).encode() + b"\n" for one in held) if lines else json.dumps(held, indent=1).encode()
+    source = formats.read(raw, "in")
+    assert (source.format, len(source.transcripts)) == ("otel", 2)
+    assert write(source) == raw
+    short, long = (t for t in source.transcripts)
+    assert [entry.text for entry in short.entries] == ["Be brief.", "Never push.", "Done."]
+    assert [entry.role for entry in long.entries][:2] == ["system", "user"]
+    assert (len(long.live), long.fixed, long.entries[-1].text) == (15, 1, "Done.")
+    done = pipeline.compact(source, Options(Keep(3), max_summary=600))
+    assert [outcome.changed for outcome in done.outcomes] == [False, True]
+    again = formats.read(done.data, "in")
+    assert (again.format, [t.ours for t in again.transcripts]) == ("otel", [False, True])
+    assert "Never push." in done.outcomes[1].block
+    kept = [json.loads(line)["messages"][-1] for line in done.data.splitlines()]
+    assert all(message["finish_reason"] == "stop" for message in kept)
+
+
+def test_attributes_alone_are_enough() -> None:
+    raw = json.dumps(spans()[2]["attributes"]).encode()
+    assert len(formats.read(raw, "in").transcripts[0].live) == 15
+
+
+@pytest.mark.parametrize("lines", [False, True])
+def test_a_torn_file_of_spans_is_read_as_far_as_it_goes(lines: bool) -> None:
+    held = b"".join(json.dumps(one).encode() + b"\n" for one in spans()) if lines else json.dumps(spans()).encode()
+    raw = held[:-40]
+    source = formats.read(raw, "in")
+    assert write(source) == raw
+    assert [note.text.split(" at")[0] for t in source.transcripts for note in t.notes] == ["damaged: cut off"]
