@@ -682,3 +682,17 @@ def test_a_torn_file_of_spans_is_read_as_far_as_it_goes(lines: bool) -> None:
     source = formats.read(raw, "in")
     assert write(source) == raw
     assert [note.text.split(" at")[0] for t in source.transcripts for note in t.notes] == ["damaged: cut off"]
+
+
+@pytest.mark.parametrize("keep", range(1, 8))
+def test_sharegpt_rows_alternate_and_keep_their_keys(keep: int) -> None:
+    """Trainers expect a human's turn and the model's by turns; `system` and `tools` stand beside them."""
+    turns = [{"from": ("human", "gpt")[n % 2], "value": f"bed {n} " * 60} for n in range(14)]
+    row = {"id": "r", "system": "Be brief.", "tools": "[]", "conversations": turns, "x": [1]}
+    done = pipeline.compact(formats.read(json.dumps([row]).encode(), "in"), Options(Keep(keep), max_summary=600))
+    assert done.changed
+    (out,) = json.loads(done.data)
+    assert {**out, "conversations": turns} == row
+    sides = [turn["from"] for turn in out["conversations"]]
+    assert sides == [("human", "gpt")[n % 2] for n in range(len(sides))]
+    assert out["conversations"][-keep:] == turns[-keep:]

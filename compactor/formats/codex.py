@@ -96,6 +96,10 @@ class _Reading:
     rolled_back: int = 0
     unit: str = ""
     """What a reasoning item and the item that it led to have in common, while that is awaited."""
+    ordinal: int = -1
+    """The largest one so far."""
+    unordered: int = 0
+    """The line of the first record whose ordinal isn't larger than those before it."""
     strange: Strange = field(default_factory=lambda: Strange(_KNOWN))
     end: int = 0
 
@@ -105,6 +109,7 @@ class _Reading:
         value, index = record.value, len(self.entries)
         kind, item = _unwrapped(value)
         self.ours = self.ours or bool(kind)
+        self._order(value.get("ordinal"), record.line)
         self.strange.take(record.line, string(item.get("type")) if kind == "response_item" else kind)
         role = items.role_of(item) if kind == "response_item" else "user" if kind == "compacted" else ""
         parts = items.parts(item, self.calls, self.asks) if role and kind != "compacted" else ()
@@ -119,6 +124,11 @@ class _Reading:
         if role and kind != "compacted":
             self.live.append(index)
         self._watch(kind, item, index)
+
+    def _order(self, ordinal: Any, line: int) -> None:
+        if isinstance(ordinal, int):
+            self.unordered = self.unordered or (line if ordinal <= self.ordinal else 0)
+            self.ordinal = max(self.ordinal, ordinal)
 
     def _watch(self, kind: str, item: Value, index: int) -> None:
         if kind == "session_meta" and not self.meta:
@@ -200,6 +210,8 @@ class _Reading:
         dead = {*live, *self.past}
         notes = [Note(entry.line, f"damaged: {entry.damage}") for entry in entries if entry.damage]
         notes += self.strange.notes()
+        if self.unordered:
+            notes.append(Note(self.unordered, "ordinals out of order: read as the file has them"))
         if self.rolled_back:
             notes.append(Note(1, f"{self.rolled_back} turns were rolled back: left out"))
         return Transcript(
@@ -267,7 +279,8 @@ def _comparable(entry: Entry) -> Any:
 
 def _changed(value: dict[str, Any], ordinal: int | None, session: str) -> Iterator[str]:
     """Make the changes that a kept record needs, and name each."""
-    if ordinal is not None and "ordinal" in value and value["ordinal"] != ordinal:
+    # a record without one in a file of numbered ones: the client refuses to append behind it
+    if ordinal is not None and "payload" in value and value.get("ordinal") != ordinal:
         value["ordinal"] = ordinal
         yield "ordinal: numbered anew"
     payload = value.get("payload")
