@@ -112,6 +112,7 @@ DAMAGE: dict[str, Callable[[Form, list[Record]], bytes]] = {
     "a foreign record": lambda form, held: stored(form, [*held[:8], {"x": 1}, *held[8:]]),
     "blank lines": lambda form, held: stored(form, held).replace(b"\n", b"\n\n"),
     "a line that is no record": lambda form, held: b"Killed\n".join(_halves(stored(form, held))),
+    "half a surrogate pair": lambda form, held: stored(form, held).replace(b"bed 3", b"bed \\ud83d 3"),
     "NUL bytes behind": lambda form, held: stored(form, held) + bytes(300),
 }
 
@@ -122,7 +123,7 @@ def _halves(raw: bytes) -> tuple[bytes, bytes]:
     return raw[:at], raw[at:]
 
 
-REFUSED = frozenset(DAMAGE) - {"none", "crlf", "byte order mark", "one line", "pretty-printed"}
+REFUSED = frozenset(DAMAGE) - {"none", "crlf", "byte order mark", "one line", "pretty-printed", "half a surrogate pair"}
 """Where a format may say that it can't be read; the others must be."""
 
 
