@@ -187,7 +187,8 @@ def _check_read_only(job: Job, source: Source) -> None:
 def _warned(job: Job, source: Source) -> Iterator[str]:
     """What the result is where it can't be in the format of the source, and what its client keeps beside it."""
     if source.original:
-        told = "is only read, never written: the result is OpenAI chat messages, one conversation a line"
+        kind = "OpenAI chat messages" if source.format == "inspect" else "the messages in it"
+        told = f"is only read, never written: the result is {kind}, one conversation a line"
         yield f"{source.name}: {source.format} {told}"
     if other := clients.beside(job.path, source):
         yield f"{source.name}: {other}"

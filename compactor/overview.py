@@ -34,7 +34,7 @@ def _conversation(transcript: Transcript, count: Count) -> dict[str, Any]:
         "tokens": sum(speakers.values()), "provider_tokens": transcript.usage,
         "tokens_by_speaker": {name: number for name, number in speakers.most_common() if number},
         "calls": dict(calls.most_common()),
-        "compactions": summaries + transcript.summarised, "compacted_by_us": transcript.ours,
+        "compactions": summaries + (transcript.summarised > 0), "compacted_by_us": transcript.ours,
         "before_compaction": len(transcript.past),
         "safe_cuts": len(split.safe_positions(transcript)),
         "notes": [{"line": note.line, "text": note.text} for note in transcript.notes],

@@ -76,7 +76,7 @@ class Counter:
             case "call":
                 return self.text(part.name) + self.text(part.text) + CALL_TOKENS
             case "result":
-                return self.text(part.text) + CALL_TOKENS
+                return self.text(part.stub or part.text) + CALL_TOKENS
             case "media":
                 return self.text(part.text) + MEDIA_TOKENS
             case _:

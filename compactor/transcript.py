@@ -56,6 +56,8 @@ class Part:
     """What the user decided on the call, where a result records that."""
     answers: tuple[tuple[str, str], ...] = ()
     """(question, answer) for each piece of `said` that answers a known question of the agent's."""
+    stub: str = ""
+    """What the client sends in place of `text`, where it has cleared a result that the file keeps: counted so."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from talks import Turn
 
 from compactor import formats
+from compactor.formats.lines import dump
 from compactor.ledger import Ledger, extract
 from compactor.transcript import Entry, Part, Source, Transcript, ref
 
@@ -144,7 +145,7 @@ def whole(form: Form, held: list[dict[str, Any]]) -> Any:
 
 
 def line(record: dict[str, Any]) -> bytes:
-    return json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    return dump(record) + b"\n"
 
 
 def ledger(source: Source) -> Ledger:

@@ -393,6 +393,88 @@ def test_thinking_signatures_01_and_02() -> None:
     assert done.data.endswith(kept.encode())
 
 
+def signing(n: int) -> list[Record]:
+    blocks = [thought(f"hm {n}", f"c2lnbmF0dXJl{n}"), {"type": "text", "text": f"done {n}"}]
+    return [{"role": "user", "content": f"go {n}"}, {"role": "assistant", "content": blocks}]
+
+
+def signed_session(write: str) -> bytes:
+    """A session that ends with three turns of signed thoughts."""
+    told = [message for n in range(3) for message in signing(n)]
+    if write == "anthropic":
+        return jsonl([*anthropic(TURNS), *told])
+    if write == "claude-code":
+        session = Session().turns(TURNS)
+        for message in told:
+            if message["role"] == "user":
+                session.user(message["content"])
+            else:
+                session.agent(f"m {message['content'][0]['thinking']}", *message["content"])
+        return jsonl(session.records)
+    pieces: list[Record] = [{"type": "session", "version": 3, "id": "s", "timestamp": "t", "cwd": "/srv"}]
+    for n, message in enumerate([*anthropic([Turn(f"{turn.asks}", (), turn.closes * 20) for turn in TURNS]), *told]):
+        blocks = (
+            message["content"]
+            if isinstance(message["content"], list)
+            else [{"type": "text", "text": message["content"]}]
+        )
+        content = [{("thinkingSignature" if k == "signature" else k): v for k, v in b.items()} for b in blocks]
+        pieces.append({"type": "message", "id": f"{n:08x}", "parentId": f"{n - 1:08x}" if n else None, "timestamp": "t",
+                       "message": {**message, "content": content}})  # fmt: skip
+    return jsonl(pieces)
+
+
+@pytest.mark.parametrize("write", ["anthropic", "claude-code", "pi"])
+def test_thinking_signatures_03(write: str) -> None:
+    """Kept as they are, whole pairs, and said: the provider leaves out what is bound to a prefix that is gone."""
+    raw = signed_session(write)
+    done = pipeline.compact(formats.read(raw, "in"), Options(Keep(6)))
+    assert done.changed
+    assert [note.text for note in done.outcomes[0].edits if "signed" in note.text] == [
+        "3 messages keep thoughts signed behind what is gone: the provider may leave these out"
+    ]
+    for n in range(3):
+        for part in (f'"hm {n}"', f'"c2lnbmF0dXJl{n}"'):
+            assert done.data.count(part.encode()) == raw.count(part.encode()) == 1
+
+
+def test_thinking_signatures_05() -> None:
+    """Flagged with its line; gone with the head, kept as it is in the tail."""
+    bare = [{"role": "assistant", "content": [{"type": "thinking", "thinking": "x"}, {"type": "text", "text": "y"}]}]
+    go = [{"role": "user", "content": "go"}]
+    old, new = ([*one, *anthropic(TURNS), *two] for one, two in (((*go, *bare), ()), ((), (*go, *bare))))
+    for records in (old, new):
+        notes = [note for note in read(jsonl(records)).notes if "signature" in note.text]
+        assert [(note.line, note.text) for note in notes] == [
+            (records.index(bare[0]) + 1, "1 thinking blocks without a valid signature")
+        ]
+    assert b'"thinking"' not in shrunk(old).data
+    assert shrunk(new).data.endswith(jsonl(bare))
+
+
+def test_thinking_signatures_07(here: Path) -> None:
+    """Sealed reasoning goes with the head and is sent to nobody; what the tail holds of it is told."""
+    item = {"timestamp": "t", "type": "response_item"}
+    told = [json.loads(line) for line in CODEX.splitlines()]
+    records = [told[0]]
+    for n, record in enumerate(told[1:]):
+        if record["payload"]["role"] == "assistant":
+            sealed = {"type": "reasoning", "id": f"rs_{n}", "summary": [], "encrypted_content": f"U0VBTEVE{n:04}" * 300}
+            records.append({**item, "payload": sealed})
+        records.append(record)
+    raw = jsonl(records)
+    done = pipeline.compact(formats.read(raw, "in"), Options(Keep(4)))
+    assert (raw.count(b"encrypted_content"), done.data.count(b"encrypted_content")) == (12, 2)
+    assert [note.text for note in done.outcomes[0].edits] == [
+        "2 kept items hold 7,200 bytes that only the provider can read"
+    ]
+    assert len(done.data) < len(raw) / 3
+    (here / "x.jsonl").write_bytes(raw)
+    asked = compact("prompt", "x.jsonl")
+    assert asked.code == 0
+    assert b"U0VBTEVE" not in asked.out
+
+
 def test_thinking_signatures_06() -> None:
     """A reasoning item is kept with its call or not at all, whatever the tail asked for."""
     raw = CODEX
@@ -434,6 +516,34 @@ def test_format_drift_01() -> None:
     end = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "on"}]}
     item = {"timestamp": "t", "type": "response_item", "payload": end}
     assert jsonl([state]) in shrunk(CODEX + jsonl([item, state, item]), Keep(4)).data
+
+
+def test_format_drift_02(here: Path) -> None:
+    """Unknown kinds are told with their counts."""
+    new = {"type": "brand-new-thing", "sessionId": "S", "x": 1}
+    odd = {"timestamp": "t", "type": "response_item", "payload": {"type": "hologram", "x": 1}}
+    state = {"timestamp": "t", "type": "brand-new-thing", "payload": {"x": 1}}
+    for raw, told, line in (
+        (jsonl([new, *claude(TURNS), new]), "brand-new-thing 2", 1),
+        (CODEX + jsonl([state, odd, state]), "brand-new-thing 2, hologram 1", len(CODEX.splitlines()) + 1),
+    ):
+        (here / "x.jsonl").write_bytes(raw)
+        done = compact("run", "x.jsonl", "-v", "-f")
+        assert done.code == 0
+        assert f"x.jsonl:{line}: records of unknown kinds, kept where they stand in the tail: {told}" in done.err
+        assert Path("x.compacted.jsonl").read_bytes().endswith(raw.splitlines(keepends=True)[-1])
+
+
+def test_format_drift_05() -> None:
+    """A rollout without envelopes is read, and written without."""
+    told = [json.loads(line)["payload"] for line in CODEX.splitlines()[1:]]
+    header: Record = {"id": "s1", "timestamp": "2025-07-01T00:00:00Z", "instructions": None}
+    records = [header, told[0], {"record_type": "state"}, *told[1:]]
+    assert formats.read(jsonl(records), "in").format == "codex"
+    out = [json.loads(line) for line in shrunk(jsonl(records), Keep(4)).data.splitlines()]
+    assert out[0] == header
+    assert not any("payload" in record for record in out)
+    assert out[-4:] == told[-4:]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ Those of language are in test_summarize.py, those of model-output 01 and 05 to 1
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from answers import asked, honest, transcript, update
 from command import compact, names
 from servers import Cut, Failure, OpenAIServer
-from talks import Call, Round, Turn, garden, jsonl, openai
+from talks import Call, Round, Turn, anthropic, garden, jsonl, openai
 
 from compactor import formats, pipeline
 from compactor.asking import Ask, asking
@@ -91,6 +92,18 @@ def test_too_long_during_compaction_06(here: Path, server: OpenAIServer) -> None
     (body,) = server.requests
     assert len(json.dumps(body)) < 1_000_000
     assert "[image, image/png, 2,025,000 bytes, no. 3]" in asked(body)
+
+
+def test_orphan_pair_02(here: Path, server: OpenAIServer) -> None:
+    """However a window is bordered, a request holds flat text: no call or result stands in it as an object."""
+    (here / "x.jsonl").write_bytes(jsonl([*anthropic(garden(30, 60))]))
+    assert compact("run", "x.jsonl", "-m", "openai/small", "--window", 9_000).code == 0
+    assert len(server.requests) > 2
+    for body in server.requests:
+        assert not {"tools", "functions"} & set(body)
+        assert all(set(message) == {"role", "content"} for message in body["messages"])
+        assert all(isinstance(message["content"], str) for message in body["messages"])
+        assert not re.search(r'"(?:tool_use|tool_result|tool_calls)"\s*:|"type"\s*:\s*"tool_', asked(body))
 
 
 def test_model_output_02(here: Path, server: OpenAIServer) -> None:

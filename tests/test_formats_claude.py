@@ -4,12 +4,14 @@ import json
 from typing import Any
 
 import pytest
+from build import ledger
 from hypothesis import given
 from hypothesis import strategies as st
 
 from compactor import formats
 from compactor.errors import InputError
 from compactor.formats import FORMATS
+from compactor.tokens import counter_for
 from compactor.transcript import BLOCK_PREAMBLE, BLOCK_START, Entry, Source, Transcript, write
 
 BLOCK = f"{BLOCK_PREAMBLE}\nSources: A = 0a1b2c3d\nwhat came before\n[end of compact record]"
@@ -451,6 +453,89 @@ def test_other_session_ids_and_unsigned_thoughts_are_noted() -> None:
     assert [note.text.split(":")[0] for note in session.read().notes] == [
         "records of 1 other session ids", "1 thinking blocks without a valid signature", "1 microcompactions",
     ]  # fmt: skip
+
+
+def test_the_task_of_a_subagent_is_not_the_users_word() -> None:
+    agent = plain()
+    for record in agent.records:
+        record.update(isSidechain=True, agentId="a7")
+    transcript = agent.read()
+    assert [part.speaker for e in transcript.entries for part in e.parts] == [
+        "summary", "assistant", "harness", "assistant",
+    ]  # fmt: skip
+    assert not any(part.said for e in transcript.entries for part in e.parts)
+    assert transcript.summarised == 0
+    held = ledger(agent.source())
+    assert held.said == ()
+    assert [line.text for line in held.prose] == ["Water the ferns."]  # what it is for is told, as reported
+
+
+def test_a_session_of_version_1() -> None:
+    """Titles in front, the subagent's records among the others, without a name and hung from a root of their own."""
+    session = Session().other(type="summary", summary="A garden", leafUuid="elsewhere")
+    told: Record = {"version": "1.0.98"}
+    session.user("u1", "Water the ferns.", None, **told).bot("a1", use("t1", "Task", prompt="Count them"), **told)
+    side: Record = {**told, "isSidechain": True}
+    session.user("s1", "Count them. Push it.", None, **side).bot("s2", use("t2"), **side).result(
+        "s3", "t2", "7", **side
+    )
+    session.bot("s4", "Seven.", **side).result("r1", "t1", "Seven.", "a1", **told).bot("a2", "Seven ferns.", **told)
+    transcript = session.read()
+    assert ids(transcript) == ["u1", "a1", "r1", "a2"]
+    assert transcript.notes == ()
+    assert transcript.version == "1.0.98"
+    boundary, summary, a2 = rewrite(session, 3)
+    assert [boundary["version"], summary["version"], a2["parentUuid"]] == ["1.0.98", "1.0.98", summary["uuid"]]
+
+
+# Microcompactions
+
+
+def microcompacted(*calls: str, long: str = "long " * 400) -> Session:
+    """Two results, then the client clears those of `calls`."""
+    session = plain()
+    for call in ("t1", "t2"):
+        session.bot(f"c{call}", use(call)).result(f"r{call}", call, [{"type": "text", "text": long}, image()])
+    told = {"trigger": "auto", "preTokens": 900, "tokensSaved": 800, "compactedToolIds": list(calls)}
+    return session.add("mc", type="system", subtype="microcompact_boundary", microcompactMetadata=told)
+
+
+def image() -> Record:
+    return {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "QUJD"}}
+
+
+def test_a_cleared_result_is_counted_as_its_stub_and_stays_evidence() -> None:
+    whole, partly = (microcompacted(*calls).bot("a3", "ok").read() for calls in ((), ("t1",)))
+    assert [(p.kind, p.text, p.stub) for p in entry(partly, "rt1").parts] == [
+        ("result", "long " * 400, "[Old tool result content cleared]")
+    ]
+    assert entry(partly, "rt2") == entry(whole, "rt2")
+    count = counter_for().entry
+    assert count(entry(partly, "rt1")) < 30 < 400 < count(entry(partly, "rt2"))
+    assert "1 microcompactions: 1 results are counted as the stub that the client sends" in [
+        n.text for n in partly.notes
+    ]
+
+
+def test_a_microcompaction_before_the_last_compaction_clears_nothing_any_more() -> None:
+    session = microcompacted("t1").add("B", None, type="system", subtype="compact_boundary", compactMetadata={})
+    transcript = session.user("S", NATIVE, isCompactSummary=True).bot("c4", use("t1")).result("r4", "t1", "new").read()
+    assert not any(part.stub for e in transcript.entries for part in e.parts)
+
+
+@pytest.mark.parametrize(("behind", "told"), [(False, []), (True, ["1 results that the client had cleared"])])
+def test_a_kept_result_whose_microcompaction_goes_is_sent_whole_again(behind: bool, told: list[str]) -> None:
+    session = microcompacted("t1").bot("a3", "ok")
+    if behind:  # a boundary may stand anywhere behind the results; one in the head isn't written
+        session.records.insert(4, session.records.pop(-2))
+        session.records[4]["parentUuid"], session.records[-1]["parentUuid"] = "a2", "rt2"
+        session.records[5]["parentUuid"] = "mc"
+    source = session.source()
+    done = FORMATS["claude-code"].embed(source, source.transcripts[0], 4, BLOCK)
+    assert (b'"microcompact_boundary"' in done.data) is not behind
+    assert [note.text.split(" are")[0] for note in done.edits if "cleared" in note.text] == told
+    after = formats.read(done.data, "in").transcripts[0]
+    assert [bool(part.stub) for part in entry(after, "rt1").parts if part.kind == "result"] == [not behind]
 
 
 # Native compactions

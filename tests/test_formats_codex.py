@@ -335,3 +335,35 @@ def test_what_another_agent_says_is_not_the_users() -> None:
 def test_a_chunk_that_begins_in_the_middle_notes_its_orphan() -> None:
     transcript = only(told("c0", "late"), said("user", "Go on."), said("assistant", "Yes."))
     assert [note.text for note in transcript.notes] == ["result c0 answers no call"]
+
+
+def numbered(records: list[Record], *ordinals: int | None) -> list[Record]:
+    return [
+        {"timestamp": "t", **({} if n is None else {"ordinal": n}), **{k: v for k, v in r.items() if k != "timestamp"}}
+        for n, r in zip(ordinals, records, strict=True)
+    ]
+
+
+def test_ordinals_that_are_out_of_order_or_missing_are_told_and_made_whole() -> None:
+    ordinals: list[int | None] = list(range(len(TALK)))
+    ordinals[7], ordinals[8], ordinals[-1] = 8, 7, None
+    records = numbered(TALK, *ordinals)
+    transcript = only(*records)
+    assert [(note.line, note.text.split(":")[0]) for note in transcript.notes] == [(9, "ordinals out of order")]
+    assert live(transcript) == live(only(*TALK))
+    done, written, _ = embedded(len(transcript.live) - 3, *records)
+    assert [record["ordinal"] for record in written] == list(range(len(written)))
+    assert "ordinal: numbered anew" in [note.text for note in done.edits]
+
+
+def test_an_item_under_a_wrong_label_is_neither_sent_nor_lost() -> None:
+    """What an event says isn't the conversation, whatever it looks like, and an item of no known kind isn't either."""
+    wrong = [
+        rec("event_msg", type="message", role="user", content=[{"type": "input_text", "text": "push"}]),
+        rec("response_item", type="user_message", message="push"),
+    ]
+    transcript = only(*TALK[:-1], *wrong, TALK[-1])
+    assert live(transcript) == live(only(*TALK))
+    assert [note.text.rsplit(": ")[-1] for note in transcript.notes] == ["user_message 1"]
+    _, written, _ = embedded(len(transcript.live) - 2, *TALK[:-1], *wrong, TALK[-1])
+    assert all(record in written for record in wrong)

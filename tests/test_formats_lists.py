@@ -3,6 +3,7 @@
 import json
 from contextlib import suppress
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from build import LISTED, Form, Talk, call
@@ -15,7 +16,7 @@ from compactor import formats, pipeline
 from compactor.errors import InputError
 from compactor.formats import FORMATS
 from compactor.pipeline import Options
-from compactor.split import Keep
+from compactor.split import Keep, safe_positions
 from compactor.transcript import BLOCK_PREAMBLE, Entry, Part, write
 
 BLOCK = f"{BLOCK_PREAMBLE}\nSources: A = 0a1b2c3d\nwhat came before\n[end of compact record]"
@@ -426,7 +427,9 @@ def test_an_output_that_opencode_pruned_is_its_stub() -> None:
     state = {"status": "completed", "input": {}, "output": "long", "time": {"start": 1, "end": 2, "compacted": 3}}
     pruned: dict[str, object] = {"type": "tool", "tool": "bash", "callID": "c1", "state": state}
     transcript = formats.read(opencode(spoken("user", "go"), ("assistant", {}, [pruned])), "in").transcripts[0]
-    assert [part.text for part in transcript.entries[1].parts] == ["{}", "[Old tool result content cleared]"]
+    assert [(part.text, part.stub) for part in transcript.entries[1].parts] == [
+        ("{}", ""), ("long", "[Old tool result content cleared]"),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", ["compaction", "compaction_summary", "context_compaction"])
@@ -506,3 +509,190 @@ def test_what_a_trajectory_hands_over_after_its_own_summary_is_not_the_user() ->
     told = {"step_id": 2, "source": "user", "message": f"Here are the answers the other agent provided.\n\n{GRANT}"}
     parts = parts_of("atif", whole={"schema_version": "ATIF-v1.5", "steps": [done, told]})
     assert not any(part.said for part in parts)
+
+
+def steps(*told: tuple[str, str], **more: object) -> bytes:
+    """A trajectory of steps by source."""
+    made = [{"step_id": n, "source": who, "message": text} for n, (who, text) in enumerate(told, 1)]
+    agent = {"name": "terminus-2", "version": "2.0.0"}
+    return json.dumps(
+        {"schema_version": "ATIF-v1.5", "session_id": "s", "agent": agent, "steps": made, **more}
+    ).encode()
+
+
+HANDED = "Here are the answers the other agent provided. The ferns are done. You may push."
+
+
+def test_a_trajectory_is_live_from_the_harness_own_summary() -> None:
+    again = [("agent", f"bed {n} " * 40) for n in range(8)]
+    raw = steps(
+        ("system", "Rules."), ("user", "Water the ferns. Never push."), ("agent", "I do."),
+        ("system", "Performed context summarization and handoff to continue task."), ("user", HANDED),
+        *again, ("user", "And?"),
+    )  # fmt: skip
+    source = formats.read(raw, "in")
+    (transcript,) = source.transcripts
+    assert write(source) == raw
+    assert (transcript.live, transcript.past) == ((0, 3, 4, *range(5, 14)), (1, 2))
+    assert (transcript.fixed, transcript.summarised, transcript.ours) == (1, 2, False)
+    assert [part.said for part in transcript.entries[4].parts] == [()]
+    done = pipeline.compact(source, Options(Keep(2), max_summary=600))
+    assert done.changed
+    value = json.loads(done.data)
+    assert [step["step_id"] for step in value["steps"]] == list(range(1, len(value["steps"]) + 1))
+    assert HANDED not in done.data.decode()
+    assert "Never push." in done.outcomes[0].block
+    assert not pipeline.compact(formats.read(done.data, "in"), Options(Keep(2), max_summary=600)).changed
+
+
+def test_a_trajectory_that_goes_on_elsewhere_says_where() -> None:
+    raw = steps(("user", "Go."), ("agent", "Yes."), continued_trajectory_ref="trajectory.cont-1.json")
+    assert [note.text.split(":")[0] for note in formats.read(raw, "in").transcripts[0].notes] == [
+        "goes on in trajectory.cont-1.json"
+    ]
+
+
+def test_opencode_ids_that_share_their_time_stay_in_order() -> None:
+    """The client sorts messages by id: what is written must stand before the first kept one and behind what is gone."""
+    held = [spoken("user" if n % 2 == 0 else "assistant", f"bed {n} " * 60) for n in range(12)]
+    value = json.loads(opencode(*held))
+    for n, message in enumerate(value["messages"]):
+        message["info"]["id"] = f"msg_{1:012x}{n:014d}"
+    source = formats.read(json.dumps(value).encode(), "in")
+    for keep in (3, 4):
+        done = pipeline.compact(source, Options(Keep(keep), max_summary=600))
+        assert done.changed
+        ids = [message["info"]["id"] for message in json.loads(done.data)["messages"]]
+        assert ids == sorted(set(ids))
+        assert not pipeline.compact(formats.read(done.data, "in"), Options(Keep(keep), max_summary=600)).changed
+
+
+def asked_for(*, approved: bool, reason: str) -> list[dict[str, object]]:
+    """ModelMessages: a call that needs leave, what the user decided, and what came of it."""
+    call = {"type": "tool-call", "toolCallId": "c1", "toolName": "bash", "input": {"command": "rm -r beds"}}
+    output = {"type": "text", "value": "removed"} if approved else {"type": "execution-denied", "reason": reason}
+    said = {"type": "tool-approval-response", "approvalId": "a1", "approved": approved, "reason": reason}
+    return [
+        {"role": "user", "content": [{"type": "text", "text": "Tidy up."}]},
+        {"role": "assistant", "content": [
+            call, {"type": "tool-approval-request", "approvalId": "a1", "toolCallId": "c1"}]},
+        {"role": "tool", "content": [said]},
+        {"role": "tool", "content": [
+            {"type": "tool-result", "toolCallId": "c1", "toolName": "bash", "output": output}]},
+        {"role": "assistant", "content": [{"type": "text", "text": "Well."}]},
+    ]  # fmt: skip
+
+
+def test_a_denial_in_model_messages_is_the_users_and_its_call_failed() -> None:
+    parts = parts_of("vercel", *asked_for(approved=False, reason="Never remove beds."))
+    assert [part.kind for part in parts] == ["text", "call", "opaque", "text", "result", "text"]
+    assert (parts[4].failed, parts[4].verdict, parts[4].said) == (True, "refused", ("Never remove beds.",))
+    assert (parts[3].speaker, parts[3].said) == ("harness", ())  # told once
+    alone = parts_of("vercel", *[m for n, m in enumerate(asked_for(approved=False, reason="A policy.")) if n != 2])
+    assert (alone[3].failed, alone[3].verdict, alone[3].said) == (True, "", ())
+
+
+def test_an_approval_in_model_messages_is_the_users_and_stays_with_its_request() -> None:
+    records = asked_for(approved=True, reason="But keep bed 3.")
+    parts = parts_of("vercel", *records)
+    assert (parts[3].said, parts[4].verdict, parts[4].failed) == (("But keep bed 3.",), "approved", False)
+    pending = formats.read(json.dumps(records[:3]).encode(), "in").transcripts[0]
+    assert pending.entries[1].message == pending.entries[2].message != ""
+    assert safe_positions(pending) == [0, 1]
+
+
+@pytest.mark.parametrize("dumped", [False, True])
+def test_what_langgraph_removed_is_not_sent(dumped: bool) -> None:
+    classes = {"human": "HumanMessage", "ai": "AIMessage", "remove": "RemoveMessage"}
+
+    def made(kind: str, name: str, text: str = "") -> dict[str, object]:
+        fields = {"content": text, "id": name, "type": kind}
+        path = ["langchain", "schema", "messages", classes[kind]]
+        return {"lc": 1, "type": "constructor", "id": path, "kwargs": fields} if dumped else {
+            "type": kind, "data": fields}  # fmt: skip
+
+    talk = [made("human", "m1", "Never push."), made("ai", "m2", "ok"), made("remove", "m1"), made("remove", "gone")]
+    more = [made("human" if n % 2 else "ai", f"n{n}", f"bed {n} " * 60) for n in range(9)]
+    source = formats.read(json.dumps([*talk, *more, made("remove", "n8"), made("human", "m9", "And?")]).encode(), "in")
+    (transcript,) = source.transcripts
+    assert (transcript.live, transcript.past) == ((1, *range(4, 12), 14), (0, 12))
+    assert [note.text for note in transcript.notes] == ["2 messages were removed by later records: not sent"]
+    done = pipeline.compact(source, Options(Keep(3), max_summary=600))
+    assert done.changed
+    assert not done.refused
+    assert not any(word in done.data for word in (b'"remove"', b"RemoveMessage", b"bed 8"))
+    assert "Never push." in done.outcomes[0].block
+    everything = formats.read(json.dumps([*talk, made("remove", "__remove_all__"), more[1]]).encode(), "in")
+    assert everything.transcripts[0].live == (5,)
+
+
+def spans(*, structured: bool = False, otlp: bool = False) -> list[dict[str, Any]]:
+    """Two calls of a conversation, the second with the whole history, and one of another."""
+    said: list[Any] = [{"role": "user", "parts": [{"type": "text", "content": "Never push."}]}]
+    for n in range(12):
+        said.append({"role": "assistant" if n % 2 == 0 else "user",
+                     "parts": [{"type": "text", "content": f"bed {n} " * 60}]})  # fmt: skip
+    answer = [{"role": "assistant", "parts": [{"type": "text", "content": "Done."}], "finish_reason": "stop"}]
+    rules = [{"type": "text", "content": "Be brief."}]
+    made: list[dict[str, Any]] = []
+    for trace, history in (("t1", said[:3]), ("t2", said[:1]), ("t1", said)):
+        told: dict[str, Any] = {"gen_ai.input.messages": history, "gen_ai.output.messages": answer,
+                                "gen_ai.system_instructions": rules}  # fmt: skip
+        told = told if structured else {key: json.dumps(value) for key, value in told.items()}
+        told["gen_ai.request.model"] = "big-1"
+        if otlp:
+            listed = [{"key": key, "value": {"stringValue": value}} for key, value in told.items()]
+            span = {"traceId": trace, "name": "chat big-1", "attributes": listed}
+            made.append({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]})
+        else:
+            made.append({"name": "chat big-1", "context": {"trace_id": trace}, "attributes": told})
+    return made
+
+
+@pytest.mark.parametrize("options", [{}, {"structured": True}, {"otlp": True}], ids=str)
+@pytest.mark.parametrize("lines", [False, True])
+def test_of_spans_the_last_of_each_conversation_is_the_transcript(options: dict[str, bool], lines: bool) -> None:
+    held = spans(**options)
+    raw = b"".join(json.dumps(one).encode() + b"\n" for one in held) if lines else json.dumps(held, indent=1).encode()
+    source = formats.read(raw, "in")
+    assert (source.format, len(source.transcripts)) == ("otel", 2)
+    assert write(source) == raw
+    short, long = (t for t in source.transcripts)
+    assert [entry.text for entry in short.entries] == ["Be brief.", "Never push.", "Done."]
+    assert [entry.role for entry in long.entries][:2] == ["system", "user"]
+    assert (len(long.live), long.fixed, long.entries[-1].text) == (15, 1, "Done.")
+    done = pipeline.compact(source, Options(Keep(3), max_summary=600))
+    assert [outcome.changed for outcome in done.outcomes] == [False, True]
+    again = formats.read(done.data, "in")
+    assert (again.format, [t.ours for t in again.transcripts]) == ("otel", [False, True])
+    assert "Never push." in done.outcomes[1].block
+    kept = [json.loads(line)["messages"][-1] for line in done.data.splitlines()]
+    assert all(message["finish_reason"] == "stop" for message in kept)
+
+
+def test_attributes_alone_are_enough() -> None:
+    raw = json.dumps(spans()[2]["attributes"]).encode()
+    assert len(formats.read(raw, "in").transcripts[0].live) == 15
+
+
+@pytest.mark.parametrize("lines", [False, True])
+def test_a_torn_file_of_spans_is_read_as_far_as_it_goes(lines: bool) -> None:
+    held = b"".join(json.dumps(one).encode() + b"\n" for one in spans()) if lines else json.dumps(spans()).encode()
+    raw = held[:-40]
+    source = formats.read(raw, "in")
+    assert write(source) == raw
+    assert [note.text.split(" at")[0] for t in source.transcripts for note in t.notes] == ["damaged: cut off"]
+
+
+@pytest.mark.parametrize("keep", range(1, 8))
+def test_sharegpt_rows_alternate_and_keep_their_keys(keep: int) -> None:
+    """Trainers expect a human's turn and the model's by turns; `system` and `tools` stand beside them."""
+    turns = [{"from": ("human", "gpt")[n % 2], "value": f"bed {n} " * 60} for n in range(14)]
+    row = {"id": "r", "system": "Be brief.", "tools": "[]", "conversations": turns, "x": [1]}
+    done = pipeline.compact(formats.read(json.dumps([row]).encode(), "in"), Options(Keep(keep), max_summary=600))
+    assert done.changed
+    (out,) = json.loads(done.data)
+    assert {**out, "conversations": turns} == row
+    sides = [turn["from"] for turn in out["conversations"]]
+    assert sides == [("human", "gpt")[n % 2] for n in range(len(sides))]
+    assert out["conversations"][-keep:] == turns[-keep:]

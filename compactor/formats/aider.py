@@ -33,7 +33,7 @@ class Aider:
     def read(self, raw: bytes, name: str) -> Source:
         found = tuple(_transcript(raw, start, end, line) for start, end, line in _sessions(raw))
         if not found:
-            message = f"{name}: holds no session of aider's; each begins with {STARTS.decode()!r}"
+            message = f"{name}: holds no session of aider's; each begins with {STARTS.decode()!r}; leave --format out"
             raise InputError(message)
         return Source(name, raw, self.name, found)
 

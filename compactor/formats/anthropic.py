@@ -1,10 +1,12 @@
-"""Anthropic messages."""
+"""Anthropic messages. Signed thoughts stay as they are (`signed`)."""
 
-from compactor.formats import blocks, cline_voice, dialects
+from dataclasses import replace
+
+from compactor.formats import blocks, cline_voice, dialects, signed
 from compactor.formats.blocks import string
 from compactor.formats.messages import Message, MessageList, Plain
 from compactor.formats.pairs import Calls
-from compactor.transcript import Part
+from compactor.transcript import Part, Source, Transcript
 
 
 class Anthropic(Plain):
@@ -24,7 +26,20 @@ def _answers(block: object, calls: frozenset[str]) -> bool:
     return isinstance(block, dict) and block.get("type") == "tool_result" and string(block.get("tool_use_id")) in calls
 
 
-FORMAT = MessageList(
+class AnthropicList(MessageList):
+    """Lists whose thoughts must be signed."""
+
+    def read(self, raw: bytes, name: str) -> Source:
+        source = super().read(raw, name)
+        return replace(source, transcripts=tuple(map(_told, source.transcripts)))
+
+
+def _told(transcript: Transcript) -> Transcript:
+    notes = (*transcript.notes, *signed.unsigned(transcript.entries[index] for index in transcript.live))
+    return replace(transcript, notes=notes)
+
+
+FORMAT = AnthropicList(
     "anthropic", "Anthropic messages, as lines, rows, array or object", "user", Anthropic(),
     dialects.is_anthropic,
 )  # fmt: skip

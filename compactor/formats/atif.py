@@ -1,24 +1,27 @@
 """Trajectories of Harbor and Terminal-Bench: ATIF.
 
 `docs/rfcs/0001-trajectory-format.md` and `src/harbor/models/trajectories` of laude-institute/harbor: steps with their
-calls and observations in one, numbered from 1 without a gap.
+calls and observations in one, numbered from 1 without a gap. Where the harness summarised in the same file, a system
+step says so and the user step behind it hands the summary over; the model is sent what follows. Where it began another
+file, this one names it (`continued_trajectory_ref`), and that one repeats the context (`is_copied_context`).
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
-from compactor.formats import blocks
+from compactor.formats import blocks, pairs, sample
 from compactor.formats.blocks import string
 from compactor.formats.messages import Message, MessageList, Plain
 from compactor.formats.pairs import Calls
 from compactor.formats.voice import prompt
-from compactor.transcript import Part
+from compactor.transcript import Entry, Note, Part, Source, Transcript
 
 KEYS = (b"steps",)
 ROLES = {"system": "system", "user": "user", "agent": "assistant"}
 SOURCES = {"system": "system", "user": "user", "assistant": "agent"}
-
-
+_SUMMARISED = "Performed context summarization"
+"""How the system step begins that says that the harness summarised."""
 _HANDOFF = ("You are picking up work from a previous AI agent", "Here are the answers the other agent provided.")
 """How the harness begins a continuation, and what it hands over after a summary of its own."""
 
@@ -85,4 +88,44 @@ def sniff(raw: bytes, records: list[Any]) -> bool:
     )
 
 
-FORMAT = MessageList("atif", "Harbor trajectory (ATIF)", "user", ATIF(), sniff, keys=KEYS, numbered=True)
+class Trajectories(MessageList):
+    """Trajectories, live from the harness's own last summary."""
+
+    def read(self, raw: bytes, name: str) -> Source:
+        source = super().read(raw, name)
+        found = tuple(map(_since_summary, source.transcripts))
+        ref = next((r.get("continued_trajectory_ref") for r in sample.first_values(raw) if isinstance(r, dict)), None)
+        if found and isinstance(ref, str) and ref:
+            told = Note(1, f"goes on in {ref[:200]}: that file holds what the agent is sent now")
+            found = (replace(found[0], notes=(told, *found[0].notes)), *found[1:])
+        return replace(source, transcripts=found)
+
+
+def _since_summary(transcript: Transcript) -> Transcript:
+    """The conversation with the last summary and its handover in front of what followed them."""
+    entries, live = transcript.entries, transcript.live
+    at = next((k for k in range(len(live) - 2, transcript.fixed, -1) if _is_summary(entries, live[k : k + 2])), -1)
+    if at < 0:
+        return transcript
+    told = list(entries)
+    for index in live[at : at + 2]:
+        parts = tuple(replace(p, speaker="summary", said=()) for p in entries[index].parts)
+        told[index] = replace(entries[index], parts=parts)
+    fixed = live[: transcript.fixed]
+    now = (*fixed, *live[at:])
+    known = {note.text for note in pairs.notes(entries[index] for index in live)}
+    notes = [note for note in transcript.notes if note.text not in known]
+    notes += pairs.notes(told[index] for index in now)
+    return replace(
+        transcript, entries=tuple(told), live=now, past=live[transcript.fixed : at], summarised=2, ours=False,
+        side=frozenset(index for index in transcript.side if index > live[at]), notes=tuple(notes),
+    )  # fmt: skip
+
+
+def _is_summary(entries: tuple[Entry, ...], two: tuple[int, ...]) -> bool:
+    says, hands = (entries[index] for index in two)
+    return says.role == "system" and says.text.startswith(_SUMMARISED) and (
+        hands.role == "user" and hands.text.startswith(_HANDOFF))  # fmt: skip
+
+
+FORMAT = Trajectories("atif", "Harbor trajectory (ATIF)", "user", ATIF(), sniff, keys=KEYS, numbered=True)

@@ -6,17 +6,23 @@ from dataclasses import replace
 from typing import Any
 
 from compactor.errors import InputError
-from compactor.formats import blocks, claude_write, lines, pairs
+from compactor.formats import blocks, claude_micro, claude_write, lines, pairs, signed
 from compactor.formats.base import Embedded
 from compactor.formats.blocks import string
 from compactor.formats.claude_chain import Node, trace
+from compactor.formats.strange import Strange
 from compactor.formats.voice import Beside, arguments, prompt
 from compactor.tools import ASKS, action
-from compactor.transcript import BLOCK_START, Entry, Note, Part, Source, Transcript, is_block
+from compactor.transcript import BLOCK_START, Entry, Note, Part, Source, Speaker, Transcript, is_block
 
 Value = Mapping[str, Any]
 _SIDE_TYPES = frozenset((
     "summary", "file-history-snapshot", "queue-operation", "permission-mode", "last-prompt", "ai-title", "mode",
+))  # fmt: skip
+_KNOWN = _SIDE_TYPES | frozenset((
+    "user", "assistant", "system", "attachment", "progress", "file-history-delta", "custom-title", "agent-name",
+    "pr-link", "bridge-session", "worktree-state", "relocated", "content-replacement",
+    "saved_hook_context",
 ))  # fmt: skip
 _LOCAL_OUTPUT = ("<local-command-stdout>", "<local-command-stderr>")
 _REFUSED = "Error: The user doesn't want"
@@ -81,6 +87,7 @@ class _Reading:
         self.unsigned: list[int] = []
         self.early: list[int] = []
         self.queue = _Queue()
+        self.strange = Strange(_KNOWN)
         self.command: tuple[int, dict[int, tuple[str, ...]]] = (-1, {})
         self.end = 0
 
@@ -106,6 +113,7 @@ class _Reading:
     def _watch(self, index: int, record: lines.Record, kind: str, value: Value) -> None:
         """Keep what only later records can settle, and what is to be noted."""
         entry = self.entries[index]
+        self.strange.take(record.line, kind)
         if session := value.get("sessionId"):
             self.sessions.setdefault(string(session), record.line)
         if entry.role or value.get("subtype") == "local_command":
@@ -113,7 +121,7 @@ class _Reading:
         if kind == "queue-operation":
             self.queue.take(index, value)
         self.queue.recorded |= kind == "attachment" and any(part.speaker == "human" for part in entry.parts)
-        if value.get("subtype") == "microcompact_boundary":
+        if value.get("subtype") == claude_micro.SUBTYPE:
             self.microcompacted.append(index)
         if any(part.kind == "result" and part.call_id not in self.calls for part in entry.parts):
             self.early.append(index)
@@ -138,7 +146,9 @@ class _Reading:
     def transcript(self, start: int) -> Transcript:
         self._finish()
         course = trace(self.nodes)
-        entries, live = tuple(self.entries), course.live
+        live = course.live
+        self._clear(course.side, live)
+        entries = tuple(self.entries)
         summary = course.summary
         about = lines.loads(entries[live[-1]].raw) or _NOTHING if live else _NOTHING
         notes = (
@@ -171,6 +181,25 @@ class _Reading:
             self.entries[index] = replace(self.entries[index], role="user", parts=(prompt(text),))
             self.nodes[index].message = self.nodes[index].queued = True
 
+        if self.nodes and all(node.sidechain for node in self.nodes if node.message):
+            self._delegate()
+
+    def _delegate(self) -> None:
+        """In a subagent's file the user speaks nowhere: its task is another agent's account, the rest the client's."""
+        first = next((index for index, node in enumerate(self.nodes) if node.message), -1)
+        for index, entry in enumerate(self.entries):
+            if entry.role == "user" and any(part.speaker == "human" for part in entry.parts):
+                who: Speaker = "summary" if index == first else "harness"
+                parts = (replace(p, speaker=who, said=()) if p.speaker == "human" else p for p in entry.parts)
+                self.entries[index] = replace(entry, parts=tuple(parts))
+
+    def _clear(self, side: frozenset[int], live: tuple[int, ...]) -> None:
+        """Mark the live results that the client sends as a stub."""
+        boundaries = [self.entries[index] for index in self.microcompacted if index in side]
+        calls = claude_micro.cleared(boundaries)
+        for index in live if calls else ():
+            self.entries[index] = claude_micro.as_sent(self.entries[index], calls)
+
     def _read_again(self, index: int) -> None:
         """A result that stands before its call in the file."""
         value = _value(self.entries[index])
@@ -185,9 +214,11 @@ class _Reading:
         _, *others = self.sessions.items() or [("", 0)]
         if others:
             yield Note(others[0][1], f"records of {len(others)} other session ids")
+        yield from self.strange.notes()
         if self.microcompacted:
             count, line = len(self.microcompacted), self.entries[self.microcompacted[0]].line
-            yield Note(line, f"{count} microcompactions: the client cleared results that the file keeps")
+            stubs = sum(bool(part.stub) for index in live for part in self.entries[index].parts)
+            yield Note(line, f"{count} microcompactions: {stubs} results are counted as the stub that the client sends")
         if unsigned := [index for index in self.unsigned if index in live]:
             yield Note(self.entries[unsigned[0]].line, f"{len(unsigned)} thinking blocks without a valid signature")
 
@@ -365,7 +396,7 @@ def _is_local_output(entry: Entry, value: Value) -> bool:
 def _unsigned(value: Value) -> bool:
     content = value["message"].get("content")
     thoughts = [block for block in content if isinstance(block, dict) and block.get("type") == "thinking"]
-    return any(string(block.get("signature")) in ("", "REDACTED") for block in thoughts)
+    return any(string(block.get("signature")) in signed.INVALID for block in thoughts)
 
 
 FORMAT = ClaudeCode()

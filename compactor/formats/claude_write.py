@@ -1,11 +1,11 @@
-"""What a compacted Claude Code session looks like."""
+"""What a compacted Claude Code session looks like; signed thoughts in it stay as they are (`signed`)."""
 
 import json
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from compactor.formats import lines
+from compactor.formats import claude_micro, lines, signed
 from compactor.formats.base import Embedded
 from compactor.transcript import Entry, Note, Source, Transcript
 
@@ -34,7 +34,7 @@ def embed(source: Source, transcript: Transcript, cut: int, block: str, role: st
         raw = edits.apply(entry)
         # the last line is ended too: the client appends to the file as it is
         chunks += [entry.lead, raw, b"" if raw.endswith(b"\n") else end]
-    return Embedded(b"".join(chunks), edits.notes(), frozenset())
+    return Embedded(b"".join(chunks), (*edits.notes(), *claude_micro.restored(tail), *signed.notes(tail)))
 
 
 def same(before: bytes, after: bytes) -> bool:

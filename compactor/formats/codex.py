@@ -3,7 +3,8 @@
 The JSONL that Codex keeps under `$CODEX_HOME/sessions`, one record `{timestamp, type, payload}` a line; older ones
 hold the items bare. What the model is sent are the `response_item`s (openai/codex, `codex-rs/protocol/src/models.rs`);
 `event_msg`s repeat them for people. A `compacted` record with a `replacement_history` is the whole history before
-it (`codex-rs/core/src/session/rollout_reconstruction.rs`): that is how a block is written.
+it (`codex-rs/core/src/session/rollout_reconstruction.rs`): that is how a block is written. What only the provider can
+read stays with the item that it led to (`signed`).
 """
 
 import uuid
@@ -12,15 +13,19 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from compactor.errors import InputError
-from compactor.formats import items, lines, pairs
+from compactor.formats import items, lines, pairs, signed
 from compactor.formats.base import Embedded
 from compactor.formats.blocks import leaves, string
+from compactor.formats.strange import Strange
 from compactor.transcript import Entry, Note, Part, Source, Transcript, is_block
 
 Value = Mapping[str, Any]
 SUMMARY_PREFIX = "Another language model started to solve this problem and produced a summary"
 """How the client's own summary begins (`templates/compact/summary_prefix.md`)."""
 TYPES = frozenset(("session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state"))
+_KNOWN = (
+    TYPES | items.KINDS | {"inter_agent_communication", "inter_agent_communication_metadata", "ghost_snapshot", "state"}
+)
 CARRIED = ("world_state", "turn_context")
 """What the client needs anew after a compaction: its latest state of these."""
 _NAMESPACE = uuid.UUID("a4b7c1de-54f0-5f57-8d8b-7a9d6d1c0b55")
@@ -91,6 +96,11 @@ class _Reading:
     rolled_back: int = 0
     unit: str = ""
     """What a reasoning item and the item that it led to have in common, while that is awaited."""
+    ordinal: int = -1
+    """The largest one so far."""
+    unordered: int = 0
+    """The line of the first record whose ordinal isn't larger than those before it."""
+    strange: Strange = field(default_factory=lambda: Strange(_KNOWN))
     end: int = 0
 
     def take(self, record: lines.Record, raw: bytes) -> None:
@@ -99,6 +109,8 @@ class _Reading:
         value, index = record.value, len(self.entries)
         kind, item = _unwrapped(value)
         self.ours = self.ours or bool(kind)
+        self._order(value.get("ordinal"), record.line)
+        self.strange.take(record.line, string(item.get("type")) if kind == "response_item" else kind)
         role = items.role_of(item) if kind == "response_item" else "user" if kind == "compacted" else ""
         parts = items.parts(item, self.calls, self.asks) if role and kind != "compacted" else ()
         told = string(value.get("timestamp"))
@@ -112,6 +124,11 @@ class _Reading:
         if role and kind != "compacted":
             self.live.append(index)
         self._watch(kind, item, index)
+
+    def _order(self, ordinal: Any, line: int) -> None:
+        if isinstance(ordinal, int):
+            self.unordered = self.unordered or (line if ordinal <= self.ordinal else 0)
+            self.ordinal = max(self.ordinal, ordinal)
 
     def _watch(self, kind: str, item: Value, index: int) -> None:
         if kind == "session_meta" and not self.meta:
@@ -192,6 +209,9 @@ class _Reading:
         summarised = 1 if self.compacted >= 0 else 0
         dead = {*live, *self.past}
         notes = [Note(entry.line, f"damaged: {entry.damage}") for entry in entries if entry.damage]
+        notes += self.strange.notes()
+        if self.unordered:
+            notes.append(Note(self.unordered, "ordinals out of order: read as the file has them"))
         if self.rolled_back:
             notes.append(Note(1, f"{self.rolled_back} turns were rolled back: left out"))
         return Transcript(
@@ -259,7 +279,8 @@ def _comparable(entry: Entry) -> Any:
 
 def _changed(value: dict[str, Any], ordinal: int | None, session: str) -> Iterator[str]:
     """Make the changes that a kept record needs, and name each."""
-    if ordinal is not None and "ordinal" in value and value["ordinal"] != ordinal:
+    # a record without one in a file of numbered ones: the client refuses to append behind it
+    if ordinal is not None and "payload" in value and value.get("ordinal") != ordinal:
         value["ordinal"] = ordinal
         yield "ordinal: numbered anew"
     payload = value.get("payload")
@@ -299,8 +320,8 @@ class _Writing:
         head = [self._message(block, role)] if flat else self._head(block, role, fixed, tail)
         chunks += [self._new(record) + end for record in head]
         chunks += [self._kept(entry, end) for entry in tail]
-        notes = tuple(Note(line, what) for what, line in self.notes.items())
-        return Embedded(b"".join(chunks), notes)
+        notes = (Note(line, what) for what, line in self.notes.items())
+        return Embedded(b"".join(chunks), (*notes, *signed.notes([*fixed, *tail])))
 
     def _tail(self) -> list[Entry]:
         tail = self.transcript.live[self.cut :]

@@ -159,7 +159,7 @@ class _Reading:
         notes += [Note(1, self.log.unverified)] if self.log.unverified else []
         return Transcript(
             entries, live, len(self.headers), len(mark), ours=ours, past=tuple(sorted(self.past)),
-            side=frozenset(e.index for e in entries if e.index not in known and not e.damage and not e.role),
+            side=frozenset(e.index for e in entries if e.index not in known and not e.role),
             start=start, end=self.end or start,
             notes=tuple(sorted((*notes, *pairs.notes(entries[i] for i in live)), key=lambda note: note.line)),
         )  # fmt: skip

@@ -6,7 +6,7 @@ records of which the last of an id holds in the first one's place, `$set` with a
 """
 
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -175,7 +175,7 @@ class GeminiCLI:
         edits: list[Note] = []
         chunks = [_line(_renamed(entry, session, edits)) for entry in fixed]
         chunks += [_line(lines.dump(message)) for message in said]
-        chunks += [_line(entry.raw) for entry in tail]
+        chunks += [_line(_renamed(entry, session, edits)) for entry in _with_side(transcript, tail)]
         return Embedded(b"".join(chunks), tuple(edits), acknowledged=acknowledged)
 
     def same(self, before: Entry, after: Entry) -> bool:
@@ -195,6 +195,17 @@ def _is_context(entry: Entry) -> bool:
 
 def _line(raw: bytes) -> bytes:
     return raw.strip() + b"\n"
+
+
+def _with_side(transcript: Transcript, tail: Sequence[Entry]) -> Iterator[Entry]:
+    """The kept messages, each behind the bookkeeping and damage that stands before it, and what stands behind all."""
+    first = min((entry.index for entry in tail), default=len(transcript.entries))
+    side = sorted((index for index in transcript.side if index > first), reverse=True)
+    for entry in tail:
+        while side and side[-1] < entry.index:
+            yield transcript.entries[side.pop()]
+        yield entry
+    yield from (transcript.entries[index] for index in reversed(side))
 
 
 def _renamed(entry: Entry, session: str, edits: list[Note]) -> bytes:
@@ -217,7 +228,8 @@ class _Reading:
     calls: Calls = field(default_factory=Calls)
     header: Value = field(default_factory=dict)
     heads: list[int] = field(default_factory=list)
-    unknown: int = 0
+    side: list[int] = field(default_factory=list)
+    """Records that are no messages, and damage."""
     end: int = 0
 
     def take(self, record: lines.Record, raw: bytes) -> None:
@@ -236,7 +248,9 @@ class _Reading:
             if _is_header(value) and not self.header:
                 self.header = value
                 self.heads.append(index)
-            elif self.entries[index].role:
+            elif not self.entries[index].role:
+                self.side.append(index)
+            else:
                 self.order[string(value.get("id")) or f"line {record.line}"] = index
 
     def _replace(self, record: lines.Record, raw: bytes, lead: bytes) -> None:
@@ -304,7 +318,7 @@ class _Reading:
         return Transcript(
             tuple(entries), live, len(fixed), summarised, ours=summarised > 0 and is_block(entries[rest[0]].text),
             past=tuple(sorted(self.past.values())) if summarised and not is_block(entries[rest[0]].text) else (),
-            session=string(self.header.get("sessionId")), start=start, end=self.end or start,
+            side=frozenset(self.side), session=string(self.header.get("sessionId")), start=start, end=self.end or start,
             notes=tuple(sorted((*notes, *pairs.notes(entries[i] for i in live)), key=lambda note: note.line)),
         )  # fmt: skip
 

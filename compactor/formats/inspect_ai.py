@@ -45,7 +45,9 @@ class InspectLog(MessageList):
         if holds_rows(first, self):
             return super().read(raw, name)
         if not (inspect_logs.is_zip(raw) or inspect_logs.is_log(raw, first)):
-            message = f"{name}: no Inspect log, or one that was cut off or damaged; take it from a backup"
+            message = (
+                f"{name}: no Inspect log, or one that was cut off or damaged; use a backup of it, or leave --format out"
+            )
             raise InputError(message)
         found = inspect_logs.samples(raw, name)
         source = super().read(b"".join(compact(_row(one)).encode() + b"\n" for one in found), name)

@@ -1,19 +1,22 @@
 """Messages of LangChain, as `messages_to_dict` and `dumpd` write them.
 
 `{"type": "human", "data": {...}}` (langchain_core/messages/base.py) or
-`{"lc": 1, "type": "constructor", "id": [..., "HumanMessage"], "kwargs": {...}}` (langchain_core/load/dump.py).
+`{"lc": 1, "type": "constructor", "id": [..., "HumanMessage"], "kwargs": {...}}` (langchain_core/load/dump.py). A
+`RemoveMessage` takes out the message of that id before it, or all of them (langgraph/graph/message.py): what it names
+isn't sent, and it isn't written, since without that message it is an error.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
-from compactor.formats import blocks
+from compactor.formats import blocks, lines, pairs
 from compactor.formats.blocks import string
 from compactor.formats.messages import Message, MessageList, Plain
 from compactor.formats.openai import arguments
 from compactor.formats.pairs import Calls
 from compactor.formats.voice import prompt
-from compactor.transcript import Part
+from compactor.transcript import Entry, Note, Part, Source, Transcript
 
 ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool", "function": "tool"}
 _CLASSES = {"user": "HumanMessage", "assistant": "AIMessage", "system": "SystemMessage"}
@@ -111,4 +114,63 @@ def _is_message(item: Message) -> bool:
     return bool(fields) and "content" in fields and kind in (*ROLES, "chat", "remove")
 
 
-FORMAT = MessageList("langchain", "LangChain messages (messages_to_dict, dumpd)", "system", LangChain(), sniff)
+ALL = "__remove_all__"
+"""The id by which all messages are taken out."""
+
+
+class LangChainList(MessageList):
+    """Lists in which messages may have been taken out again."""
+
+    def read(self, raw: bytes, name: str) -> Source:
+        source = super().read(raw, name)
+        return replace(source, transcripts=tuple(map(_without_removed, source.transcripts)))
+
+
+def _without_removed(transcript: Transcript) -> Transcript:
+    entries = transcript.entries
+    removals = [entry.index for entry in entries if not entry.role and _removes(entry)]
+    if not removals:
+        return transcript
+    gone = _removed(entries, removals)
+    live = tuple(index for index in transcript.live if index not in {*gone, *removals})
+    sent = {index: at for at, index in enumerate(transcript.live)}
+    fixed = sum(sent[index] < transcript.fixed for index in live)
+    summarised = sum(transcript.fixed <= sent[index] < transcript.first for index in live)
+    stale = {note.text for note in pairs.notes(entries[index] for index in transcript.live)}
+    notes = [note for note in transcript.notes if note.text not in stale]
+    notes.append(Note(entries[removals[0]].line, f"{len(gone)} messages were removed by later records: not sent"))
+    notes += pairs.notes(entries[index] for index in live)
+    return replace(
+        transcript, live=live, fixed=fixed, summarised=summarised, ours=transcript.ours and summarised > 0,
+        past=tuple(index for index in transcript.live if index in gone and entries[index].role),
+        side=transcript.side - frozenset(removals), notes=tuple(sorted(notes, key=lambda note: note.line)),
+    )  # fmt: skip
+
+
+def _removed(entries: tuple[Entry, ...], removals: list[int]) -> frozenset[int]:
+    """The messages that the removals name, each among those before it."""
+    known, gone, waiting = dict[str, list[int]](), set[int](), set(removals)
+    for entry in entries:
+        name = _name(entry)
+        if entry.index not in waiting:
+            known.setdefault(name, []).extend([entry.index] if entry.role else [])
+        elif name == ALL:
+            gone.update(index for held in known.values() for index in held)
+        else:
+            gone.update(known.pop(name, ()) if name else ())
+    return frozenset(gone)
+
+
+def _removes(entry: Entry) -> bool:
+    return b"emove" in entry.raw and _told(_value(entry))[0] == "remove"
+
+
+def _name(entry: Entry) -> str:
+    return string(_told(_value(entry))[1].get("id"))
+
+
+def _value(entry: Entry) -> Message:
+    return (lines.editable(entry.raw.strip()) or {}) if not entry.damage else {}
+
+
+FORMAT = LangChainList("langchain", "LangChain messages (messages_to_dict, dumpd)", "system", LangChain(), sniff)

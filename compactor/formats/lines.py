@@ -109,8 +109,19 @@ def _spread(raw: bytes, at: int, line_end: int) -> tuple[dict[str, Any] | None, 
     end = raw.find(b"\n", close) + 1 or len(raw)
     if raw[close:end].strip():
         return None, line_end
-    value = loads(raw[at:end])
+    value = loads(raw[at:end]) or _half(raw[at:end])
     return value, end if value is not None else line_end
+
+
+def _half(chunk: bytes) -> dict[str, Any] | None:
+    """An object with half a surrogate pair in it, which orjson refuses and JavaScript writes; None for any other."""
+    if b"\\ud" not in chunk and b"\\uD" not in chunk:
+        return None
+    try:
+        value = parse(chunk.decode())
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def _pieces(chunk: bytes, line: int, at: int) -> Iterator[Record]:

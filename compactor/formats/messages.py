@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import orjson
 
 from compactor.errors import InputError
-from compactor.formats import lines, pairs, sample, spans
+from compactor.formats import lines, pairs, sample, signed, spans
 from compactor.formats.base import Embedded
 from compactor.formats.blocks import string
 from compactor.transcript import ACKNOWLEDGEMENT, BLOCK_START, Entry, Note, Part, Source, Transcript, is_block
@@ -123,6 +123,7 @@ class MessageList:
         written += [(None, orjson.dumps(message)) for message in added]
         written += [(entry, raw) for entry, raw in kept if raw]
         written = self._placed(written, notes) if self.numbered else written
+        notes += signed.notes([*fixed, *(entry for entry, raw in kept if raw)])
         return Embedded(_join(source, transcript, written), tuple(notes), repaired, gone, len(added) > 1)
 
     def _said(self, transcript: Transcript, cut: int, text: str, role: str) -> Message:

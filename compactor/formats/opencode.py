@@ -94,13 +94,14 @@ def _tool(piece: Mapping[str, Any], state: Mapping[str, Any], calls: Calls) -> I
         failed = state.get("status") == "error"
         time = state.get("time")
         pruned = isinstance(time, dict) and time.get("compacted") and not failed
-        told = _CLEARED if pruned else state.get("error") if failed else state.get("output")
+        told = state.get("error") if failed else state.get("output")
         block = {
             "tool_use_id": call_id,
             "content": told if isinstance(told, str) else blocks.compact(told),
             "is_error": failed,
         }
-        yield from blocks.result(block, calls, blocks.ALONE)
+        for part in blocks.result(block, calls, blocks.ALONE):
+            yield replace(part, stub=_CLEARED) if pruned else part
 
 
 def sniff(raw: bytes, records: list[Any]) -> bool:
@@ -122,6 +123,21 @@ class OpenCodeExport(MessageList):
     def read(self, raw: bytes, name: str) -> Source:
         source = super().read(raw, name)
         return replace(source, transcripts=tuple(map(_since_compaction, source.transcripts)))
+
+    def _said(self, transcript: Transcript, cut: int, text: str, role: str) -> Message:
+        """A message whose id sorts before the first kept one, also where ids share their time."""
+        message = super()._said(transcript, cut, text, role)
+        name, first = message["info"]["id"], min(transcript.live[cut:], default=len(transcript.entries))
+        following = next(
+            (i for k in transcript.live[cut:] if (i := string(_info(transcript.entries[k]).get("id")))), ""
+        )
+        if not following or name < following:
+            return message
+        heads = (string(_info(entry).get("id")) for entry in transcript.entries[:first])
+        last = max((i for i in heads if i < following), default="msg_")
+        key = f"{last.removeprefix('msg_')}{name[len('msg_') + len(_early(message['info'])) :]}"
+        parts = [{**part, "id": f"prt_{key}", "messageID": f"msg_{key}"} for part in message["parts"]]
+        return {"info": {**message["info"], "id": f"msg_{key}"}, "parts": parts}
 
 
 def _since_compaction(transcript: Transcript) -> Transcript:

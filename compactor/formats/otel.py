@@ -1,19 +1,20 @@
 """Messages as OpenTelemetry's GenAI conventions record them.
 
 The value of `gen_ai.input.messages` (semantic-conventions, `docs/gen-ai/gen-ai-input-messages.json`): `role` and
-`parts` with `content`. A span holds the whole history of its call, so the last span's messages are the transcript.
+`parts` with `content`. A file of spans is read as the messages in them, a row for each conversation (`otel_spans`).
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
-from compactor.formats import blocks
+from compactor.formats import blocks, otel_spans, sample
 from compactor.formats.blocks import string
 from compactor.formats.messages import Message, MessageList, Plain
 from compactor.formats.openai import arguments
 from compactor.formats.pairs import Calls
 from compactor.formats.voice import prompt
-from compactor.transcript import Part
+from compactor.transcript import Note, Part, Source
 
 KEYS = (b"messages", b"gen_ai.input.messages")
 KINDS = frozenset(("text", "reasoning", "tool_call", "tool_call_response", "blob", "file", "file_data", "uri"))
@@ -54,6 +55,8 @@ def _parts(piece: Mapping[str, Any], role: str, calls: Calls) -> Iterator[Part]:
 
 def sniff(raw: bytes, records: list[Any]) -> bool:
     """Whether some values, or the lists they hold, are such messages."""
+    if otel_spans.holds(records):
+        return True
     held = [item for record in records for item in _messages(record)]
     pieces = [p for m in held if isinstance(m, dict) for p in _list(m.get("parts")) if isinstance(p, dict)]
     typed = all(
@@ -80,4 +83,18 @@ def _messages(record: Any) -> list[Any]:
     return [record]
 
 
-FORMAT = MessageList("otel", "OpenTelemetry GenAI messages", "system", OTel(), sniff, keys=KEYS)
+class OTelList(MessageList):
+    """Lists of messages, and files of spans, unpacked into such lists."""
+
+    def read(self, raw: bytes, name: str) -> Source:
+        if not otel_spans.holds(sample.first_values(raw)):
+            return super().read(raw, name)
+        rows = b"".join(blocks.compact(row).encode() + b"\n" for row in otel_spans.rows(raw))
+        source = super().read(rows, name)
+        notes = tuple(Note(line, f"damaged: {what}") for line, what in otel_spans.damage(raw))
+        first, *others = source.transcripts
+        told = (replace(first, notes=(*notes, *first.notes)), *others)
+        return replace(source, original=raw, transcripts=told)
+
+
+FORMAT = OTelList("otel", "OpenTelemetry GenAI messages", "system", OTel(), sniff, keys=KEYS)

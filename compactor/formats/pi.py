@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from compactor.errors import InputError
-from compactor.formats import blocks, lines, pairs
+from compactor.formats import blocks, lines, pairs, signed
 from compactor.formats.base import Embedded
 from compactor.formats.blocks import string
 from compactor.formats.voice import prompt
@@ -117,7 +117,8 @@ class _Reading:
             live = sent
         counted = {*live, *past}
         old = {i for i in path if self.kinds[i] == "compaction"}
-        side = frozenset(i for i in path if i not in {*counted, *header, *old} and not entries[i].damage)
+        loose = (e.index for e in entries if not e.id and not e.role and self.kinds[e.index] != "session")
+        side = frozenset(i for i in (*path, *loose) if i not in {*counted, *header, *old})
         notes += [Note(entry.line, f"damaged: {entry.damage}") for entry in entries if entry.damage]
         everything = (*header, *live)
         return Transcript(
@@ -270,14 +271,15 @@ class _Writing:
         place = len(fixed) + len(settings) + 1
         chunks.append(lines.dump(self._compaction(block, tail, place if linear else -1)) + end)
         chunks += [self._kept(entry, end) for entry in tail]
-        return Embedded(b"".join(chunks), tuple(Note(line, what) for what, line in self.notes.items()))
+        notes = (Note(line, what) for what, line in self.notes.items())
+        return Embedded(b"".join(chunks), (*notes, *signed.notes(tail)))
 
     def _tail(self) -> list[Entry]:
-        """The kept messages with the bookkeeping among them; without it where children stand before parents."""
-        tail = self.transcript.live[self.cut :]
+        """The kept messages with the bookkeeping among them; where children precede parents, loose records last."""
+        tail, entries = self.transcript.live[self.cut :], self.transcript.entries
         in_order = list(tail) == sorted(tail)
-        side = [index for index in self.transcript.side if tail and in_order and index > tail[0]]
-        return [self.transcript.entries[index] for index in (sorted((*tail, *side)) if in_order else tail)]
+        side = [i for i in sorted(self.transcript.side) if tail and i > tail[0] and (in_order or not entries[i].id)]
+        return [entries[index] for index in (sorted((*tail, *side)) if in_order else (*tail, *side))]
 
     def _settings(self, tail: Sequence[Entry]) -> list[Entry]:
         """The settings that hold where the tail begins."""

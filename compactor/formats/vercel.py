@@ -1,6 +1,7 @@
 """Messages of the Vercel AI SDK: UIMessage, with calls and results in one part, and ModelMessage.
 
-`packages/ai/src/ui/ui-messages.ts` and `packages/ai/src/prompt/message.ts` of vercel/ai.
+`packages/ai/src/ui/ui-messages.ts` of vercel/ai, and the prompt parts of `@ai-sdk/provider-utils` (4.0): there an
+approval is asked for beside the call, answered in a message of its own, and a denial comes again as the call's result.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,7 +21,7 @@ _ENDED = ("output-available", "output-error")
 _DENIED = "Tool call execution denied."
 """What the SDK sends the model of a call that was denied for no reason told."""
 _OWN_PARTS = ("step-start", "source-url", "source-document", "dynamic-tool")
-_OWN_CONTENT = ("tool-call", "tool-result")
+_OWN_CONTENT = ("tool-call", "tool-result", "tool-approval-request", "tool-approval-response")
 
 
 class Vercel(Plain):
@@ -31,6 +32,10 @@ class Vercel(Plain):
         role = self.role(message)
         found = [{"type": "text", "text": held}] if isinstance(held, str) else held if isinstance(held, list) else []
         return tuple(part for piece in found if isinstance(piece, dict) for part in _parts(piece, role, calls))
+
+    def leads(self, message: Message) -> bool:
+        """Whether it asks for leave to run a call: without that the SDK refuses the answer."""
+        return "tool-approval-request" in _kinds(message)
 
     def said(self, text: str, role: str, like: Message, after: Message) -> Message:
         if "parts" not in like:
@@ -51,7 +56,12 @@ def _parts(piece: Mapping[str, Any], role: str, calls: Calls) -> Iterator[Part]:
             string(piece.get("toolCallId")), string(piece.get("toolName")), piece.get("input", piece.get("args")), calls
         )
     elif kind == "tool-result":
-        yield from _result(piece, piece.get("output", piece.get("result")), calls)
+        yield from _told(piece, piece.get("output", piece.get("result")), calls)
+    elif kind == "tool-approval-request":
+        calls.also(string(piece.get("approvalId")), string(piece.get("toolCallId")))
+        yield Part("opaque", "assistant")
+    elif kind == "tool-approval-response":
+        yield _decided(piece, calls)
     elif kind.startswith("tool-") or kind == "dynamic-tool":
         name = string(piece.get("toolName")) or kind.removeprefix("tool-")
         yield blocks.call(string(piece.get("toolCallId")), name, piece.get("input"), calls)
@@ -62,6 +72,26 @@ def _parts(piece: Mapping[str, Any], role: str, calls: Calls) -> Iterator[Part]:
         )
     elif kind not in ("step-start",):
         yield Part("opaque", "assistant" if role == "assistant" else "harness", blocks.leaves(piece))
+
+
+def _told(piece: Mapping[str, Any], output: Any, calls: Calls) -> Iterator[Part]:
+    """A result in a message of its own, with what the user decided on its call."""
+    if isinstance(output, dict) and output.get("type") == "execution-denied":
+        reason = string(output.get("reason"))
+        users = calls.met(f"denied {string(piece.get('toolCallId'))}")
+        for part in _result(piece, reason or _DENIED, calls, failed=True):
+            yield replace(part, said=speech(reason), verdict="refused") if users else part
+        return
+    approved = calls.met(f"approved {string(piece.get('toolCallId'))}")
+    for part in _result(piece, output, calls):
+        yield replace(part, verdict="approved") if approved and part.kind == "result" else part
+
+
+def _decided(piece: Mapping[str, Any], calls: Calls) -> Part:
+    """What the user decided on a call. A denial's reason is heard in the result that the SDK makes of it."""
+    approved, reason = piece.get("approved") is True, string(piece.get("reason"))
+    calls.first(f"{'approved' if approved else 'denied'} {calls.by(string(piece.get('approvalId')))}")
+    return Part("text", "harness", reason or ("approved" if approved else "denied"), speech(reason) if approved else ())
 
 
 def _ended(piece: Mapping[str, Any], calls: Calls) -> Iterator[Part]:
