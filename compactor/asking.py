@@ -34,6 +34,8 @@ class Ask:
     """The tools of the session, where its prefix is reused."""
     instruction: str = ""
     """In place of our own."""
+    thinking: bool = False
+    """Whether the model is told the agent's thinking too; some refuse then."""
     log: bool = True
     """Whether replies are kept, and given again to the same request."""
 
@@ -65,7 +67,7 @@ def asking(given: Ask, focus: str = "", tell: Callable[[str], None] = lambda _: 
         window=given.window,
         parallel=given.parallel,
         purse=None if given.max_cost is None else Purse(given.max_cost),
-        wish=Wish(given.instruction, focus),
+        wish=Wish(given.instruction, focus, given.thinking),
         reuse_prefix=given.reuse_prefix,
         tools=given.tools,
         tell=tell,
@@ -81,6 +83,7 @@ def _idle(given: Ask) -> str:
     flags = {
         "--fallback": any(name != OFFLINE for name in given.fallback), "--max-cost": given.max_cost is not None,
         "--parallel": given.parallel, "--reuse-prefix": given.reuse_prefix,
+        "--thinking": given.thinking,
     }  # fmt: skip
     return next((flag for flag, set_ in flags.items() if set_), "")
 

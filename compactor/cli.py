@@ -40,6 +40,11 @@ NoRedactOption = Annotated[
     bool,
     typer.Option("--no-redact", help="Show the model and the summary passwords, keys and tokens as they are."),
 ]
+ThinkingOption = Annotated[
+    bool,
+    typer.Option("--thinking", help="Tell the model the agent's thinking too; some refuse then.",
+                 rich_help_panel=ASKING),
+]  # fmt: skip
 PromptOption = Annotated[
     str, typer.Option("--prompt", metavar="FILE", help="The instruction, in place of our own.", rich_help_panel=ASKING)
 ]
@@ -81,6 +86,7 @@ def run(
     model: ModelOption = "",
     window: WindowOption = None,
     prompt_file: PromptOption = "",
+    thinking: ThinkingOption = False,
     fallback: Annotated[
         str,
         typer.Option(
@@ -155,7 +161,7 @@ def run(
         tokens, share = _trigger(budget, at)
         ask = Ask(
             model, tuple(filter(None, fallback.split(","))), window or 0, timeout, max_cost, parallel, reuse_prefix,
-            instruction=_instruction(prompt_file), log=not no_log,
+            instruction=_instruction(prompt_file), thinking=thinking, log=not no_log,
         )  # fmt: skip
         options = Options(
             keep=Keep(keep, keep_turns, keep_tokens), budget=tokens, at=share, max_summary=max_summary,
@@ -308,6 +314,7 @@ def prompt(
     model: ModelOption = "",
     window: WindowOption = None,
     prompt_file: PromptOption = "",
+    thinking: ThinkingOption = False,
     focus: Annotated[str, typer.Option(help="What the summary should look at most.")] = "",
     keep: Annotated[int | None, typer.Option(min=0, help="Messages to keep verbatim at least (8).")] = None,
     keep_turns: Annotated[int | None, typer.Option(min=0, help="Turns to keep verbatim at least.")] = None,
@@ -334,7 +341,8 @@ def prompt(
     with _errors_as_json(as_json):
         options = Options(keep=Keep(keep, keep_turns, keep_tokens), max_summary=max_summary, focus=_text(focus),
                           redact=not no_redact)  # fmt: skip
-        ask = Ask(model, window=window or 0, reuse_prefix=reuse_prefix, instruction=_instruction(prompt_file))
+        ask = Ask(model, window=window or 0, reuse_prefix=reuse_prefix, instruction=_instruction(prompt_file),
+                  thinking=thinking)  # fmt: skip
         job = jobs.Job(transcript, options, ask, summary=summary, format=format_name, select=_numbers(select))
         requests = jobs.requests(job)
     for number, request in enumerate(requests, 1):

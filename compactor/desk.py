@@ -124,12 +124,13 @@ class Desk:
 
     @cached_property
     def told(self) -> head.Told:
-        return head.tell(self.task.source.short, self.task.story, self.task.ledger)
+        return head.tell(self.task.source.short, self.task.story, self.task.ledger, thinking=self.wish.thinking)
 
     @cached_property
     def told_apart(self) -> head.Told:
         """The same, where no window may refer to what another tells."""
-        return head.tell(self.task.source.short, self.task.story, self.task.ledger, fold=False)
+        given = self.task
+        return head.tell(given.source.short, given.story, given.ledger, fold=False, thinking=self.wish.thinking)
 
     def windows(self) -> list[Window]:
         """The head in windows that leave room for everything else that a request holds."""

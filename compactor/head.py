@@ -74,12 +74,16 @@ class Told:
     """What the last event was, and whether its result was seen."""
 
 
-def tell(source: str, story: Sequence[Entry], ledger: Ledger, *, fold: bool = True) -> Told:
-    """Tell the entries of the source with that short name; with `fold` what was told before is told by its place."""
+def tell(source: str, story: Sequence[Entry], ledger: Ledger, *, fold: bool = True, thinking: bool = False) -> Told:
+    """Tell the entries of the source with that short name; with `fold` what was told before is told by its place.
+
+    The agent's thinking is told only where it's asked for: some models take its words for an attempt to get at theirs,
+    and refuse (can1357/oh-my-pi#6093).
+    """
     raw = sum(len(part.text) for entry in story for part in entry.parts if part.kind in ("call", "result"))
     if raw < RESULT:
-        return _Teller(source, ledger, 1.0, fold).told(story)
-    tellers = [_Teller(source, ledger, scale, fold) for scale in SCALES]
+        return _Teller(source, ledger, 1.0, fold, thinking).told(story)
+    tellers = [_Teller(source, ledger, scale, fold, thinking) for scale in SCALES]
     told: dict[int, Told] = {}
 
     def over(k: int) -> bool:
@@ -93,7 +97,8 @@ def tell(source: str, story: Sequence[Entry], ledger: Ledger, *, fold: bool = Tr
 class _Teller:
     """What was told so far."""
 
-    def __init__(self, source: str, ledger: Ledger, scale: float, fold: bool) -> None:
+    def __init__(self, source: str, ledger: Ledger, scale: float, fold: bool, thinking: bool) -> None:
+        self.thinks = thinking
         self.source, self.scale, self.age, self.last, self.folds = source, scale, 1.0, False, fold
         best = sorted(ledger.weight.items(), key=lambda pair: (-pair[1], pair[0]))[:WANTED]
         self.wanted = dict(best)
@@ -168,7 +173,7 @@ class _Teller:
             return ""
         name = SPEAKERS[part.speaker]
         if part.kind == "thinking":
-            if len(part.text.strip()) < SAYS_NOTHING:
+            if not self.thinks or len(part.text.strip()) < SAYS_NOTHING:
                 return ""
             return f"[{label}] AGENT, thinking:\n{self._short(part.text, THINKING)}"
         if part.speaker == "human":

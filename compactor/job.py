@@ -142,8 +142,9 @@ def requests(job: Job) -> list[Request]:
     raw, _ = files.read_input(job.path)
     source = _read(job, raw)
     found = summary.find(source, _candidates(job))
-    wish = Wish(job.ask.instruction, job.options.focus)
-    named = asking(_with_tools(job.ask, raw), job.options.focus)
+    wish = Wish(job.ask.instruction, job.options.focus, job.ask.thinking)
+    ask = job.ask if job.ask.model else replace(job.ask, thinking=False)  # nobody is asked: it's in the wish
+    named = asking(_with_tools(ask, raw), job.options.focus)
     asked = named or Asking((), wish=wish, window=job.ask.window)
     plans = [pipeline.plan(source, position, job.options, _finder(found)) for position in _positions(job, source)]
     outlines = [outline(plan, asked) for plan in plans]

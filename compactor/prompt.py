@@ -50,6 +50,8 @@ class Wish:
     instruction: str = ""
     """In place of our own; empty for that."""
     focus: str = ""
+    thinking: bool = False
+    """Whether the agent's thinking is told too."""
 
     @property
     def hash(self) -> str:

@@ -262,6 +262,26 @@ def test_prior_summary_02(here: Path, server: OpenAIServer) -> None:
     assert again.out == (here / "y.compacted.jsonl").read_bytes()
 
 
+def test_thinking_signatures_09(here: Path, server: OpenAIServer) -> None:
+    thought = "The user wants beds counted, and I weigh whether moss is a bed at all. " * 4
+    told: list[dict[str, Any]] = anthropic(garden(8))
+    for message in told:
+        if message["role"] == "assistant" and isinstance(message["content"], list):
+            message["content"].insert(0, {"type": "thinking", "thinking": thought, "signature": "c2ln"})
+    (here / "x.jsonl").write_bytes(jsonl(told))
+
+    def refusing(body: Any) -> Any:
+        said = "\n".join(str(message["content"]) for message in body["messages"])
+        return "I can't help with extracting reasoning." if "whether moss is a bed" in said else honest(body)
+
+    server.script = [refusing]
+    done = compact("run", "x.jsonl", "-m", "openai/gpt-4o", "--json")
+    assert (done.code, done.json["status"]) == (0, "compacted")
+    assert compact("run", "x.jsonl", "-m", "openai/gpt-4o", "--thinking", "-o", "y.jsonl").code == 4
+    assert thought[:60] not in compact("prompt", "x.jsonl").out.decode()
+    assert thought[:60] in compact("prompt", "x.jsonl", "--thinking").out.decode()
+
+
 def test_summary_inflation_01(here: Path, server: OpenAIServer) -> None:
     few = [{"role": role, "content": text} for _ in range(25) for role, text in (("user", "next"), ("assistant", "ok"))]
     (here / "x.jsonl").write_bytes(jsonl(few))

@@ -39,13 +39,17 @@ def plain(*entries: Entry) -> str:
     return text(tell(SOURCE, entries, extract(SOURCE, entries)))
 
 
+def thinking(*entries: Entry) -> str:
+    return text(tell(SOURCE, entries, extract(SOURCE, entries), thinking=True))
+
+
 def test_each_text_says_who_speaks() -> None:
     parts = (
         human("Water the fern."), said("I will."), Part("text", "system", "Be brief."),
         Part("text", "harness", "Todo list is empty."), Part("text", "summary", "Earlier, moss was planted."),
         Part("text", "tool", "an observation"), Part("thinking", "assistant", "ferns drink a lot " * 9),
     )  # fmt: skip
-    lines = plain(*(entry(at, part) for at, part in enumerate(parts))).splitlines()
+    lines = thinking(*(entry(at, part) for at, part in enumerate(parts))).splitlines()
     heads = [line for line in lines if line.startswith("[")]
     assert heads == [
         "[1] USER:", "[2] AGENT:", "[3] SYSTEM:", "[4] HARNESS (put in by the client, not the user):",
@@ -310,7 +314,7 @@ def test_a_reminder_behind_a_result_is_left_out() -> None:
 
 
 def test_a_thought_that_only_announces_the_call_is_left_out() -> None:
-    shown = plain(entry(0, human()), entry(1, Part("thinking", "assistant", "Let me look.")), entry(2, said()))
+    shown = thinking(entry(0, human()), entry(1, Part("thinking", "assistant", "Let me look.")), entry(2, said()))
     assert "Let me look." not in shown
 
 
