@@ -76,7 +76,10 @@ def counted(name: str, snapshot: Snapshot, sources: Sequence[Source]) -> Count:
 
 
 def _stands(name: str, text: str) -> bool:
-    return name in text and re.search(rf"(?<![A-Za-z0-9_]){re.escape(name)}(?![A-Za-z0-9_])", text) is not None
+    joins = "" if re.fullmatch("[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+", name) else "_"  # of Test_LocalDev, LocalDev is one
+    edge = f"[A-Za-z0-9{joins}]"
+    plain = re.fullmatch("[A-Za-z]?[a-z]+(?:/[A-Za-z]?[a-z]+)+", name)  # confirms/denies is no path
+    return bool(plain) or re.search(rf"(?<!{edge}){re.escape(name)}(?!{edge})", text) is not None
 
 
 def main() -> None:

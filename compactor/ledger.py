@@ -37,6 +37,9 @@ PIECE_LIMIT = 260
 """Characters up to which a user's message is one statement; a longer one is taken sentence by sentence."""
 
 
+SHOWN_DOCUMENT = "the document the user showed"
+"""What a line is from that stands in a user's message beside what they say."""
+
 SaidKind = Literal[
     "rule", "permission", "approval", "choice", "request", "question", "correction", "criterion", "word"
 ]  # fmt: skip
@@ -346,7 +349,7 @@ class _Reader:
         for line in part.text.split("\n"):
             text = _MARKUP.sub("", line.strip())
             if 12 <= len(text) <= 400 and not _NOISE.match(text) and text not in spoken:
-                self.outputs.append(Line(here, text, position, "the document the user showed", here))
+                self.outputs.append(Line(here, text, position, SHOWN_DOCUMENT, here))
 
     def _classify(self, text: str, here: str, first: bool, heading: str, role: SaidIn) -> Said:
         kind = _kind_under(heading, text) or _kind(text, first, role)

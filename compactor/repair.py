@@ -8,7 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 from compactor import words
+from compactor.evidence import normal
 from compactor.fold import next_id
+from compactor.ledger import SHOWN_DOCUMENT
+from compactor.render import shown_text
 from compactor.snapshot import (
     FIELDS,
     Artifact,
@@ -16,6 +19,7 @@ from compactor.snapshot import (
     Completed,
     Constraint,
     Decision,
+    Fact,
     Item,
     NextAction,
     Objective,
@@ -53,17 +57,29 @@ def repair(given: Case, findings: Iterable[Finding], last: str) -> Snapshot:
         return mended
 
     snapshot = _reopened(_restored(given.snapshot.map(mend), given.previous), given.snapshot)
-    loops, rules = list(snapshot.open_loops), list(snapshot.constraints)
+    loops, rules, facts = list(snapshot.open_loops), list(snapshot.constraints), list(snapshot.facts)
     for item in demoted:
         if isinstance(item, Authority) and says_no(item.quote):
             rule = Constraint(text=item.quote, quote=item.quote, said_by=item.granted_by, evidence=item.evidence,
                               basis=item.basis, id=next_id(rules, Constraint.letter))  # fmt: skip
             rules.append(rule)
             continue
+        if isinstance(item, Constraint) and _is_shown(given, item):
+            text = shown_text(SHOWN_DOCUMENT, item.quote)
+            facts.append(Fact(text=text, value=item.quote, evidence=item.evidence, basis="observed",
+                              id=next_id(facts, Fact.letter)))  # fmt: skip
+            continue
         new = OpenLoop(text=f"verify: {item.text.removeprefix('verify: ')}", evidence=item.evidence, owner="agent",
                        next="check it before relying on it", basis="reported")  # fmt: skip
         loops.append(new.model_copy(update={"id": next_id(loops, OpenLoop.letter)}))
-    return _answered(snapshot.replace(open_loops=loops, constraints=rules), last)
+    return _answered(snapshot.replace(open_loops=loops, constraints=rules, facts=facts), last)
+
+
+def _is_shown(given: Case, rule: Constraint) -> bool:
+    """Whether a rule stands word for word in a document that the user showed: no rule of theirs, but what it says."""
+    quote = normal(rule.quote)
+    shown = [part for part in given.cited(rule) if part.speaker == "human" and quote in normal(part.text)]
+    return bool(quote and shown) and not any(quote in normal(said) for part in shown for said in part.said)
 
 
 def _mend(given: Case, item: Item, finding: Finding, demoted: list[Item]) -> Item | None:

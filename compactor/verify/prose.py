@@ -16,7 +16,7 @@ from compactor.identifiers import identifiers, stems
 from compactor.ledger import Ledger, Said
 from compactor.transcript import Entry, Ref
 from compactor.verify.finding import Finding, Severity
-from compactor.verify.sources import NEAR, stands
+from compactor.verify.sources import NEAR, joined, stands
 from compactor.verify.steering import hijack
 
 TOLD = 0.6
@@ -96,15 +96,9 @@ def _invented(given: Prose) -> Iterator[Finding]:
 
 
 def _stands(given: Prose, name: str) -> bool:
-    """Whether the conversation has a name, or one that is shortened, or that only joins what it has or plain words."""
-    if name in given.ledger.weight or "..." in name or stands(name, given.told):
-        return True
-    pieces = re.split("[/-]", name) if not _PATH.match(name) else []
-    return len(pieces) > 1 and all(_WORD.fullmatch(piece) or stands(piece, given.told) for piece in pieces)
-
-
-_PATH = re.compile(r"[./~]|.*\.\w{1,5}$|\w+://")
-_WORD = re.compile(r"[A-Za-z]?[a-z]+")
+    """Whether the conversation has a name, or one that is shortened, or that only joins what it has."""
+    known = name in given.ledger.weight or "..." in name
+    return known or stands(name, given.told) or joined(name, given.told)
 
 
 def _near(name: str, known: Iterable[str]) -> str:

@@ -43,10 +43,10 @@ def _whole(quote: str, said: str) -> bool:
                      else re.escape(quote), said) is not None  # fmt: skip
 
 
-_TURNS = re.compile(
-    r"\b(?:never|not|no|don'?t|can'?t|won'?t|mustn'?t|without|unless|except|before|until|if)\b|n['’]t\b", re.I
-)
-"""Words that turn what stands beside them into something else."""
+_DENIES = re.compile(r"\b(?:never|not|no|don'?t|can'?t|won'?t|mustn'?t|nicht|nie|kein\w*|nunca)\b|n['’]t\b", re.I)
+_CONDITION = re.compile(r"\b(?:without|unless|except|before|until|if|wenn|bis|außer|ohne|si|hasta|salvo|sin)\b", re.I)
+"""Words that turn into something else what stands in their clause, and what stands in their sentence."""
+_CLAUSE = re.compile(r"[,;:.!?()—–]|\s-\s|\b(?:but|so|aber|pero)\b")
 
 
 def quotes_are_whole(given: Case) -> Iterator[Finding]:
@@ -58,7 +58,7 @@ def quotes_are_whole(given: Case) -> Iterator[Finding]:
             message = "says something else than its quote"
             yield Finding("wording", "error", message, "use the words of the quote", name, item.id, item.evidence)
         if whole_sentence(given, item) != item.quote:
-            message = "its quote is cut out of a sentence that says otherwise"
+            message = "its quote is cut out of a sentence whose rest bears on it"
             yield Finding("cut", "error", message, "quote the whole sentence", name, item.id, item.evidence)
 
 
@@ -67,8 +67,10 @@ def whole_sentence(given: Case, item: Constraint | Authority) -> str:
     quote = normal(item.quote)
     for said in given.evidence.said(item.evidence):
         for sentence in words.sentences(said):
-            rest = normal(sentence).replace(quote, " ", 1)
-            turned = bool(_TURNS.search(rest)) or (isinstance(item, Authority) and words.is_question(sentence))
+            before, _, after = normal(sentence).partition(quote)
+            rest, beside = f"{before} {after}", f"{_CLAUSE.split(before)[-1]} {_CLAUSE.split(after)[0]}"
+            turned = bool(_CONDITION.search(rest) or _DENIES.search(beside))
+            turned = turned or (isinstance(item, Authority) and words.is_question(sentence))
             if quote in normal(sentence) and len(rest.split()) > 0 and rest.strip(" .,;:!?") and turned:
                 return sentence
     return item.quote
@@ -125,11 +127,12 @@ _NO_SCOPE = ("", "as quoted", "not stated", "once")
 
 
 def _is_said(given: Case, item: Authority) -> bool:
-    """Whether a permission's scope stands in its quote, or in what it answers."""
+    """Whether a permission's scope stands in the words of its speaker there, or in what they answer."""
     scope = _unmarked(item.scope.removeprefix("answering ").strip('"').removesuffix(" …"))
     parts = (part for ref in item.evidence for part in given.evidence.parts(ref))
     asked = (part.text for part in parts if part.speaker == "assistant" or (part.kind == "result" and part.said))
-    return item.scope in _NO_SCOPE or any(scope in _unmarked(text) for text in (item.quote, *asked))
+    said = given.evidence.said(item.evidence) if _unmarked(item.quote) in scope else ()  # more of the same sentence
+    return item.scope in _NO_SCOPE or any(scope in _unmarked(text) for text in (item.quote, *said, *asked))
 
 
 def _unmarked(text: str) -> str:

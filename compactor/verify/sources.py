@@ -45,7 +45,8 @@ def identifiers_stand(given: Case) -> Iterator[Finding]:
         said = given.new_words(item)
         cited = given.evidence.text(refs_of(item))
         cut_off = {piece.split()[-1] for piece in said.split(" …")[:-1] if piece.split()}
-        missing = sorted(i for i in exact(said.replace("…", " ")) if not stands(i, cited, i in "\n".join(cut_off)))
+        wanted = exact(said.replace("…", " "))
+        missing = sorted(i for i in wanted if not (stands(i, cited, i in "\n".join(cut_off)) or joined(i, cited)))
         if missing and cited:
             message = f"{', '.join(_with_near(missing[:5], cited))} doesn't stand in what it cites"
             yield Finding(
@@ -92,6 +93,23 @@ def _comparable(text: str, cited: str) -> bool:
     return bool(cited.strip()) and (one == other or (one not in language.SCRIPTS and not (one and other)))
 
 
+_PATH = re.compile(r"[./~]|.*\.\w{1,5}$|\w+://")
+_WORD = re.compile(r"[A-Za-z]?[a-z]{3,}")
+
+
+def joined(name: str, cited: str) -> bool:
+    """Whether what looks like one name only joins some that stand there: `WP14-WP20`, or words: `confirms/declines`."""
+    slashed, dashed = name.split("/") if not _PATH.match(name) else [], name.split("-")
+    return (len(slashed) > 1 and all(stands(piece, cited) or _is_word(piece, cited) for piece in slashed)) or (
+        len(dashed) > 1 and all(stands(piece, cited) for piece in dashed)
+    )
+
+
+def _is_word(piece: str, cited: str) -> bool:
+    """Whether a piece is a plain word that stands there in some form."""
+    return _WORD.fullmatch(piece) is not None and all(stem in cited.casefold() for stem in stems(piece))
+
+
 def _with_near(missing: Sequence[str], cited: str) -> Iterator[str]:
     """Each missing identifier, with what stands there and is almost the same."""
     there = sorted(exact(cited))[:MOST_COMPARED]
@@ -111,6 +129,8 @@ def stands(wanted: str, cited: str, cut_off: bool = False) -> bool:
         end = at + len(wanted)
         before, after = cited[max(at - 1, 0) : at], cited[end : end + 1]
         before = "" if number and _CLOCK.match(cited, max(at - 2, 0)) else before
+        worded = bool(_PASCAL.fullmatch(wanted))
+        before, after = (beside.replace("_", " ") if worded else beside for beside in (before, after))
         longer = _goes_on(before, wanted[0]) or (not cut_off and _goes_on(after, wanted[-1], unit=number))
         if not longer:
             return True
@@ -120,6 +140,10 @@ def stands(wanted: str, cited: str, cut_off: bool = False) -> bool:
 
 _CLOCK = re.compile(r"\dT\d\d:\d\d")
 """Where the time begins in a date and time (ISO 8601)."""
+
+
+_PASCAL = re.compile(r"[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+")
+"""A name of words run together: between underscores (`TestInstall_LocalDev`) it is what people call it."""
 
 
 def _goes_on(beside: str, edge: str, unit: bool = False) -> bool:

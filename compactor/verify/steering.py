@@ -14,7 +14,9 @@ TOLD_IN = ("text", "why", "scope", "role", "holds_while", "next", "owner")
 MARKED = "holds marks of a chat template or a call"
 
 _HIJACKS: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("speaks as somebody in the chat", re.compile(r"(?:^|\n)\s*(?:Human|User|Assistant|System|Tool|Developer)\s*:\s")),
+    ("speaks as somebody in the chat", re.compile(
+        r"(?:^|\n)\s*(?:Human|User|Assistant|System|Tool|Developer)\s*:\s(?!\s*[\"'“„«‘])"
+    )),
     (MARKED, re.compile(
         r"<\|[\w ]{2,20}\|>|\[/?INST\]|<</?SYS>>|<start_of_turn>|</?(?:system-reminder|system|user|assistant|tool_use"
         r"|tool_call|function_calls?|transcript|antml:\w+)(?:[-\s:][^<>]*)?>|<(?:invoke|function)[\s=]", re.IGNORECASE
@@ -69,7 +71,9 @@ _CODE = re.compile(r"`[^`\n]*`")
 
 
 def _told(item: Item) -> str:
-    return "\n".join(str(getattr(item, key, "") or "") for key in TOLD_IN)
+    """What an item tells; in what stands beside its text a speaker's name only says whose words follow."""
+    text, *more = (str(getattr(item, key, "") or "") for key in TOLD_IN)
+    return "\n".join((text, *(f"· {value}" for value in more)))
 
 
 def _own_words(given: Case, item: Item) -> str:
