@@ -64,9 +64,10 @@ def read(raw: bytes, name: str, format: str | None = None) -> Source:
     if not raw.strip():
         return Source(name, raw, format or "empty", ())
     _refuse_foreign_bytes(raw, name)
-    if format is None:
-        return detect(raw, name).read(raw, name)
-    return replace(_named(format, name).read(raw, name), guesses=())
+    with sample.kept():
+        if format is None:
+            return detect(raw, name).read(raw, name)
+        return replace(_named(format, name).read(raw, name), guesses=())
 
 
 def detect(raw: bytes, name: str) -> Format:
