@@ -55,6 +55,7 @@ typecheck: $(VENV)/.dev ## mypy, strict
 
 bench: $(VENV)/.installed ## measure speed and memory against their floors
 	$(BIN)/python -m bench.bench
+	PYTHONPATH=tests $(BIN)/python -m bench.reading
 
 clean: ## remove all that these targets made
 	rm -rf $(VENV) $(OUT) .interop build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

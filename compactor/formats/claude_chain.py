@@ -70,6 +70,8 @@ class _Tree:
         """Where each uuid stands first: a record that a compaction re-emitted names the summary as its parent."""
         self.torn: list[int] = []
         self.bridged: list[int] = []
+        self.passed: dict[int, int] = {}
+        """How far back what a climb has seen reaches: looked up, so that bridging stays linear."""
         self._index()
         self.main = [self._is_main(index) for index in range(len(nodes))]
         self.before = self._previous()
@@ -183,10 +185,16 @@ class _Tree:
         if parent >= 0 and parent not in seen:
             return parent
         self.bridged.append(index)
-        before = self.before[index]
-        while before >= 0 and before in seen:
-            before = self.before[before]
-        return before
+        return self._unseen(self.before[index], seen)
+
+    def _unseen(self, at: int, seen: set[int]) -> int:
+        """The first message from there on towards the beginning of the file that isn't seen, or -1."""
+        passed = []
+        while at >= 0 and at in seen:
+            passed.append(at)
+            at = self.passed.get(at, self.before[at])
+        self.passed.update(dict.fromkeys(passed, at))
+        return at
 
     def _start(self, chain: list[int], root: int) -> tuple[int, int, int]:
         """Where in the chain the live part starts, its summary and its boundary (or -1)."""
@@ -273,6 +281,7 @@ class _Tree:
         """The main line before the last compaction, earlier compactions included."""
         if floor < 0:
             return ()
+        self.passed.clear()
         past = {index for index in rest if self.main[index]}
         seen = set(rest) | {boundary}
         while boundary >= 0:

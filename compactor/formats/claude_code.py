@@ -1,6 +1,6 @@
 """Claude Code sessions."""
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -232,21 +232,32 @@ class _Queue:
     """
 
     def __init__(self) -> None:
-        self.waiting: deque[tuple[int, str]] = deque()
+        self.waiting: OrderedDict[int, str] = OrderedDict()
+        self.by_text: dict[str, deque[int]] = {}
+        """Where each text was queued; some of these wait no more."""
         self.removed: list[int] = []
         self.recorded = False
 
     def take(self, index: int, value: Value) -> None:
         operation, content = value.get("operation"), string(value.get("content"))
         if operation == "enqueue":
-            self.waiting.append((index, content))
+            self.waiting[index] = content
+            self.by_text.setdefault(content, deque()).append(index)
         elif operation == "popAll":
             self.waiting.clear()
         elif operation in ("dequeue", "remove") and self.waiting:
-            taken = next((item for item in self.waiting if content and item[1] == content), self.waiting[0])
-            self.waiting.remove(taken)
-            if operation == "remove" and taken[1].strip() and not taken[1].startswith((*_NOTIFICATION, "/")):
-                self.removed.append(taken[0])
+            taken = self._queued(content) if content else -1
+            taken = taken if taken >= 0 else next(iter(self.waiting))
+            text = self.waiting.pop(taken)
+            if operation == "remove" and text.strip() and not text.startswith((*_NOTIFICATION, "/")):
+                self.removed.append(taken)
+
+    def _queued(self, text: str) -> int:
+        """Where the oldest prompt of that text that waits was queued, or -1."""
+        places = self.by_text.get(text, deque())
+        while places and places[0] not in self.waiting:
+            places.popleft()
+        return places[0] if places else -1
 
     def sent(self) -> list[int]:
         """The prompts whose only record is that they were queued."""
@@ -322,7 +333,8 @@ def _parts(kind: str, role: str, value: Value, calls: pairs.Calls) -> Iterator[P
         if value.get("isCompactSummary") is True and part.kind == "text":
             yield replace(part, speaker="summary", said=())
         elif part.kind == "result":
-            yield replace(part, exit_code=_exit_code(part, beside.recorded))
+            code = _exit_code(part, beside.recorded)
+            yield part if code is None else replace(part, exit_code=code)
         elif part.kind != "text":
             yield part
         elif kind == "user" and (value.get("isMeta") or _is_notice(value)):
@@ -333,9 +345,14 @@ def _parts(kind: str, role: str, value: Value, calls: pairs.Calls) -> Iterator[P
             yield part
 
 
+_UNTOLD = Beside(ASKS["claude-code"], _NOTHING, False)
+
+
 def _beside(value: Value) -> Beside:
     """What a record keeps of the result in it: only by this is a refusal the user's, and no tool's text."""
     kept = value.get("toolUseResult")
+    if kept is None and "toolDenialKind" not in value:
+        return _UNTOLD
     refused = isinstance(kept, str) and (kept.startswith(_REFUSED) or kept == "User rejected tool use")
     refused = refused or bool(value.get("toolDenialKind"))
     return Beside(ASKS["claude-code"], kept if isinstance(kept, dict) else _NOTHING, refused)

@@ -63,7 +63,10 @@ def _kind(message: Message) -> str:
 
 def _failed(content: Any) -> bool:
     """Whether all that a tool did failed: it tells of each, in JSON or as text of JSON."""
-    told = [lines.loads(content.encode("utf-8", "replace"))] if isinstance(content, str) else content
+    if isinstance(content, str):
+        told: Any = [lines.loads(content.encode("utf-8", "replace"))] if content.lstrip().startswith("{") else []
+    else:
+        told = content
     done = [one["success"] for one in told if isinstance(one, dict) and "success" in one] if told else []
     return bool(done) and not any(done)
 

@@ -87,6 +87,8 @@ class _Reading:
     """What each record is: meta, item, context, compacted, side."""
     calls: pairs.Calls = field(default_factory=pairs.Calls)
     live: list[int] = field(default_factory=list)
+    opened: list[int] = field(default_factory=list)
+    """Where in `live` the user speaks since the last compaction: what can be rolled back."""
     past: list[int] = field(default_factory=list)
     leading: list[int] = field(default_factory=list)
     """The header and the context that the client put before the conversation."""
@@ -122,6 +124,7 @@ class _Reading:
                       self.model if role == "assistant" else "", damage=record.damage)  # fmt: skip
         self.entries.append(entry)
         if role and kind != "compacted":
+            self.opened += [len(self.live)] * _speaks(entry)
             self.live.append(index)
         self._watch(kind, item, index)
 
@@ -155,14 +158,11 @@ class _Reading:
 
     def _roll_back(self, turns: int) -> None:
         """Leave out the last turns of the user's, and what followed them."""
-        for _ in range(turns):
-            opened = [
-                at for at, index in enumerate(self.live) if index > self.compacted and _speaks(self.entries[index])
-            ]
-            if not opened:
-                return
-            self.rolled_back += 1
-            del self.live[opened[-1] :]
+        taken = min(max(turns, 0), len(self.opened))
+        if taken:
+            self.rolled_back += taken
+            del self.live[self.opened[-taken] :]
+            del self.opened[-taken:]
 
     def _compacted(self, item: Value, index: int) -> None:
         """A compaction: what the model is sent of the time before it is in its record, or in its message alone."""
@@ -176,10 +176,10 @@ class _Reading:
             parts = (Part("text", "summary", message),)
         self.entries[index] = replace(self.entries[index], parts=parts)
         leading = self._leading() if self.compacted < 0 else self.leading
-        known = set(leading)
-        self.past += [i for i in self.live if i not in known]
+        self.past += self.live[len(leading) :]
         self.leading, self.compacted = leading, index
-        self.live = [*leading, index]
+        self.live[len(leading) :] = [index]
+        self.opened.clear()
 
     def _leading(self) -> list[int]:
         """The header, and the messages of the client's before the user's first."""
@@ -202,9 +202,11 @@ class _Reading:
     def transcript(self, start: int) -> Transcript:
         leading = self.leading if self.compacted >= 0 else self._leading()
         self._plain_block(len(leading))
-        opaque = [i for i in self.live if i != self.compacted and i not in set(leading) and _is_opaque(self.entries[i])]
-        self.live = [*leading, *opaque, *(i for i in self.live if i not in {*leading, *opaque})]
+        rest = self.live[len(leading) :]
+        opaque = [i for i in rest if i != self.compacted and _is_opaque(self.entries[i])]
+        moved = set(opaque)
         leading = [*leading, *opaque]
+        self.live = [*leading, *(i for i in rest if i not in moved)]
         live, entries = tuple(self.live), tuple(self.entries)
         summarised = 1 if self.compacted >= 0 else 0
         dead = {*live, *self.past}

@@ -19,20 +19,23 @@ def seen(source: Source, is_marked: Callable[[bytes], bool], view: View, note: s
 def _seen(transcript: Transcript, is_marked: Callable[[bytes], bool], view: View, note: str) -> Transcript:
     marked = {e.index: lines.editable(e.raw.strip()) or {} for e in transcript.entries if e.role and is_marked(e.raw)}
     hidden, summary = view(marked, len(transcript.entries))
+    added = [Note(1, note)] if note else []
+    if not hidden and summary < 0:
+        return replace(transcript, notes=tuple(sorted((*transcript.notes, *added), key=lambda one: one.line)))
     entries = list(transcript.entries)
     if summary >= 0:
         told = tuple(replace(p, speaker="summary", said=()) if p.kind == "text" else p for p in entries[summary].parts)
         entries[summary] = replace(entries[summary], parts=told)
     live = tuple(index for index in transcript.live if index not in hidden)
-    fixed = sum(index in live for index in transcript.live[: transcript.fixed])
+    fixed = sum(index not in hidden for index in transcript.live[: transcript.fixed])
     ours = (
         is_block(entries[summary].text)
         if summary >= 0
-        else transcript.ours and transcript.live[transcript.fixed] in live
+        else transcript.ours and transcript.live[transcript.fixed] not in hidden
     )
     known = {note.text for note in pairs.notes(transcript.entries[index] for index in transcript.live)}
     notes = [one for one in transcript.notes if one.text not in known]
-    notes += [*pairs.notes(entries[index] for index in live), *([Note(1, note)] if note else [])]
+    notes += [*pairs.notes(entries[index] for index in live), *added]
     return replace(
         transcript, entries=tuple(entries), live=live, fixed=fixed, ours=ours,
         past=tuple(index for index in transcript.live if index in hidden and entries[index].role),

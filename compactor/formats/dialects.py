@@ -28,9 +28,10 @@ _CLINE_KEYS = frozenset(("version", "updated_at", "agent", "sessionId"))
 _FENCED = re.compile(r"```(?:mswea_bash_command|bash)\s*\n(.*?)\n```", re.DOTALL)
 _RETURNED = re.compile(r"\s*<returncode>")
 _FOREIGN_TYPE = re.compile("tool|call|reasoning|message")
-_TRAFFIC = re.compile(
-    rb'"type"\s*:\s*"(?P<anthropic>tool_use|tool_result|thinking)"|"(?P<openai>tool_calls|tool_call_id|function_call)"\s*:'
-)
+_TRAFFIC = (b'"tool_', b'"thinking"', b'"function_call"')
+_AS_KEY = re.compile(rb'"(?:tool_calls|tool_call_id|function_call)"\s*:')
+_AS_TYPE = re.compile(rb'"(?:tool_use|tool_result|thinking)"')
+_TYPE = re.compile(rb'"type"\s*:\s*\Z')
 GUESS = "no tool traffic tells OpenAI and Anthropic apart: read as openai; --format anthropic otherwise"
 
 
@@ -57,8 +58,24 @@ def dialect(raw: bytes, records: list[Any]) -> Dialect:
     for openai, anthropic in (("calls", "blocks"), ("roles", "images")):
         if openai in shown or anthropic in shown:
             return "openai" if anthropic not in shown else "anthropic" if openai not in shown else "both"
-    match = _TRAFFIC.search(raw)
-    return "either" if not match else "openai" if match["openai"] else "anthropic"
+    return _traffic(raw)
+
+
+def _traffic(raw: bytes) -> Dialect:
+    """Whose the first tool traffic in the bytes is; looked for by its words, since a pattern tries at every quote."""
+    found = min(filter(None, (_first(raw, word) for word in _TRAFFIC)), default=None)
+    return found[1] if found else "either"
+
+
+def _first(raw: bytes, word: bytes) -> tuple[int, Dialect] | None:
+    at = raw.find(word)
+    while at >= 0:
+        if _AS_KEY.match(raw, at):
+            return at, "openai"
+        if _AS_TYPE.match(raw, at) and _TYPE.search(raw[max(at - 64, 0) : at]):
+            return at, "anthropic"
+        at = raw.find(word, at + 1)
+    return None
 
 
 def _messages(records: list[Any]) -> Iterator[dict[str, Any]]:

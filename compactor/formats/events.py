@@ -114,7 +114,9 @@ class _Reading:
     log: Log
     entries: list[Entry] = field(default_factory=list)
     headers: list[int] = field(default_factory=list)
-    live: list[int] = field(default_factory=list)
+    live: dict[int, None] = field(default_factory=dict)
+    by_id: dict[str, list[int]] = field(default_factory=dict)
+    """The live events, and those that were, by their ids."""
     past: list[int] = field(default_factory=list)
     mark: int = -1
     calls: pairs.Calls = field(default_factory=pairs.Calls)
@@ -141,12 +143,15 @@ class _Reading:
         elif value and self.log.is_header(value) and not self.live and self.mark < 0:
             self.headers.append(index)
         elif role:
-            self.live.append(index)
+            self.live[index] = None
+            self.by_id.setdefault(self.entries[index].id, []).append(index)
 
     def _mark(self, index: int, forgotten: frozenset[str] | None) -> None:
-        gone = [i for i in self.live if forgotten is None or self.entries[i].id in forgotten]
+        named = self.live if forgotten is None else (i for name in forgotten for i in self.by_id.pop(name, ()))
+        gone = [i for i in named if i in self.live]
         self.past += ([self.mark] if self.mark >= 0 else []) + gone
-        self.live = [i for i in self.live if i not in set(gone)]
+        for i in gone:
+            del self.live[i]
         self.mark = index
 
     def transcript(self, start: int) -> Transcript:

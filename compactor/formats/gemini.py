@@ -280,9 +280,10 @@ class _Reading:
         self.order = new
 
     def _rewind(self, name: str) -> None:
-        names = list(self.order)
-        at = names.index(name) if name in self.order else 0
-        self.order = {known: self.order[known] for known in names[:at]}
+        if name not in self.order:
+            self.order = {}
+        while self.order and self.order.popitem()[0] != name:
+            pass
 
     def _add(self, line: int, nth: int, raw: bytes, lead: bytes, value: Value, damage: str) -> int:
         role = DIALECT.role(value)

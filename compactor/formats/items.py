@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from compactor.formats.blocks import compact, is_media, leaves, media, string
+from compactor.formats.blocks import ALONE, compact, is_media, leaves, media, string
 from compactor.formats.openai import arguments
 from compactor.formats.pairs import Calls
 from compactor.formats.voice import Beside, answered, prompt
@@ -34,6 +34,7 @@ _OUTPUTS = frozenset((
     "function_call_output", "custom_tool_call_output", "local_shell_call_output", "shell_call_output",
     "computer_call_output", "tool_search_output", "apply_patch_call_output",
 ))  # fmt: skip
+_BESIDE = {who: Beside(tools) for who, tools in ASKS.items()}
 _REFUSALS = ("exec command rejected by user", "patch rejected by user", "rejected by user")
 _EXITED = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d+)$", re.MULTILINE)
 _OUTPUT = re.compile(r"^Output:$", re.MULTILINE)
@@ -122,7 +123,7 @@ def _call(item: Item, kind: str, calls: Calls) -> Part:
 
 def _patch(text: str) -> dict[str, Any]:
     """A tool's raw input, with the file that a patch in it names first."""
-    match = _PATCHED.search(text)
+    match = _PATCHED.search(text) if "*** " in text else None
     return {"input": text, **({"path": match[1].strip()} if match else {})}
 
 
@@ -134,7 +135,7 @@ def _output(item: Item, calls: Calls, asks: str) -> Iterator[Part]:
     refused = text.strip() in _REFUSALS and action(name) in ("run", "edit")
     failed = refused or (isinstance(output, dict) and output.get("success") is False)
     failed = failed or bool(code) or item.get("status") == "failed"
-    heard = answered(name, given, text, failed, Beside(ASKS.get(asks, ASKS["messages"])))
+    heard = answered(name, given, text, failed, _BESIDE.get(asks, ALONE))
     verdict = "refused" if refused else heard.verdict
     yield Part("result", "tool", text, heard.said, call_id, name, {}, failed, code, verdict, heard.answers)
     if isinstance(output, list):

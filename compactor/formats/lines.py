@@ -11,6 +11,8 @@ import orjson
 from compactor.formats import spans
 
 BOM = b"\xef\xbb\xbf"
+_PATIENCE = 4
+"""How often, at most, as many bytes as there are may be looked through for the end of what turns out to be damaged."""
 _DECODER = json.JSONDecoder()
 _BLANK = re.compile(r"[ \t\r\n]*")
 _NULS = re.compile(r"\0+")
@@ -41,17 +43,18 @@ def begin(raw: bytes) -> int:
 
 def records(raw: bytes) -> Iterator[Record]:
     """Every record in file order; blank lines are left out, and lie between the spans of their neighbours."""
-    at, line, size, spread = begin(raw), 1, len(raw), True
+    at, line, size, spread, in_vain = begin(raw), 1, len(raw), True, 0
     while at < size:
         end = raw.find(b"\n", at) + 1 or size
         chunk = raw[at:end]
         if not chunk.isspace():
             value = loads(chunk)
             if value is None and spread and chunk.lstrip().startswith(b"{"):
-                value, end = _spread(raw, at, end)
-                spread = end > 0
-                end = end if end > 0 else at + len(chunk)
-                chunk = raw[at:end] if value is not None else chunk
+                value, close = _spread(raw, at, end)
+                in_vain += close - end if value is None else 0
+                spread = close > 0 and in_vain <= _PATIENCE * size
+                end = close if value is not None else end
+                chunk = raw[at:end]
             if value is not None:
                 yield Record(line, 1, at, chunk, value)
             else:
@@ -60,7 +63,7 @@ def records(raw: bytes) -> Iterator[Record]:
         at = end
 
 
-def loads(chunk: bytes) -> dict[str, Any] | None:
+def loads(chunk: bytes | memoryview) -> dict[str, Any] | None:
     """The object in some bytes; None where they hold no single JSON object that orjson reads."""
     try:
         value = orjson.loads(chunk)
@@ -101,16 +104,15 @@ def parse(text: str) -> Any:
 
 
 def _spread(raw: bytes, at: int, line_end: int) -> tuple[dict[str, Any] | None, int]:
-    """An object that goes on over several lines and where its last line ends; (None, -1) if it is never closed."""
+    """An object that goes on over several lines, and where its last line ends; -1 if it is never closed."""
     start = spans.gap_end(raw, at, line_end)
     close = spans.end_of(raw, start, len(raw))
     if close <= line_end:
         return None, close if close < 0 else line_end
     end = raw.find(b"\n", close) + 1 or len(raw)
     if raw[close:end].strip():
-        return None, line_end
-    value = loads(raw[at:end]) or _half(raw[at:end])
-    return value, end if value is not None else line_end
+        return None, end
+    return loads(raw[at:end]) or _half(raw[at:end]), end
 
 
 def _half(chunk: bytes) -> dict[str, Any] | None:

@@ -16,6 +16,7 @@ from compactor.errors import InputError
 from compactor.formats import lines, pairs, sample, signed, spans
 from compactor.formats.base import Embedded
 from compactor.formats.blocks import string
+from compactor.formats.lines import Record
 from compactor.transcript import ACKNOWLEDGEMENT, BLOCK_START, Entry, Note, Part, Source, Transcript, is_block
 
 Message = Mapping[str, Any]
@@ -65,18 +66,6 @@ class Plain:
 
     def placed(self, message: dict[str, Any], place: int) -> str:
         return ""
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """Where one message is stored."""
-
-    line: int
-    nth: int
-    start: int
-    end: int
-    value: Mapping[str, Any]
-    damage: str = ""
 
 
 @dataclass
@@ -161,7 +150,7 @@ def _message(raw: bytes) -> Message:
 # Reading
 
 
-def _conversations(raw: bytes, first: list[Any], form: MessageList) -> Iterator[tuple[int, Iterator[Piece]]]:
+def _conversations(raw: bytes, first: list[Any], form: MessageList) -> Iterator[tuple[int, Iterator[Record]]]:
     """Where each conversation begins, and where its messages are stored."""
     at = sample.start(raw)
     in_array, place = raw[at : at + 1] == b"[", _Place(raw)
@@ -175,7 +164,7 @@ def _conversations(raw: bytes, first: list[Any], form: MessageList) -> Iterator[
     elif in_array:
         yield at + 1, _elements(raw, at, len(raw), place)
     else:
-        yield lines.begin(raw), _by_line(raw)
+        yield lines.begin(raw), lines.records(raw)
 
 
 def holds_rows(values: Iterable[Any], form: MessageList) -> bool:
@@ -194,6 +183,9 @@ def is_row(value: Any, keys: tuple[bytes, ...] = ROW_KEYS) -> bool:
 def _row_spans(raw: bytes) -> Iterator[tuple[int, int]]:
     """The spans of the top-level objects of a file, each on a line of its own or spread over several."""
     at, size, spread = lines.begin(raw), len(raw), True
+    if sample.is_object(raw):
+        yield at, size
+        return
     while at < size:
         end = raw.find(b"\n", at) + 1 or size
         start = spans.gap_end(raw, at, end)
@@ -217,7 +209,7 @@ class _Place:
         return self.line, self.nth
 
 
-def _elements(raw: bytes, array: int, stop: int, place: _Place) -> Iterator[Piece]:
+def _elements(raw: bytes, array: int, stop: int, place: _Place) -> Iterator[Record]:
     for start, end in spans.elements(raw, array, stop):
         yield _element(raw, start, end if end >= 0 else _rest(raw, start, stop), *place.step(start))
 
@@ -227,57 +219,50 @@ def _rest(raw: bytes, start: int, stop: int) -> int:
     return start + len(raw[start:stop].rstrip())
 
 
-def _element(raw: bytes, start: int, end: int, line: int, nth: int) -> Piece:
+def _element(raw: bytes, start: int, end: int, line: int, nth: int) -> Record:
+    stored = raw[start:end]
     try:
-        value = orjson.loads(raw[start:end])
+        value = orjson.loads(stored)
     except orjson.JSONDecodeError:
-        record = next(lines.records(raw[start:end]), None)
+        record = next(lines.records(stored), None)
         if record is None or record.damage or record.end != end - start:
             damage = record.damage if record and record.damage else "not JSON"
-            return Piece(line, nth, start, end, {}, f"{damage.split(' at byte')[0]} at byte {start}")
+            return Record(line, nth, start, stored, {}, f"{damage.split(' at byte')[0]} at byte {start}")
         value = record.value
     if not isinstance(value, dict):
-        return Piece(line, nth, start, end, {}, f"no JSON object at byte {start}")
-    return Piece(line, nth, start, end, value)
+        return Record(line, nth, start, stored, {}, f"no JSON object at byte {start}")
+    return Record(line, nth, start, stored, value)
 
 
-def _by_line(raw: bytes) -> Iterator[Piece]:
-    for record in lines.records(raw):
-        yield Piece(record.line, record.nth, record.start, record.end, record.value, record.damage)
-
-
-def _transcript(raw: bytes, pieces: Iterable[Piece], begin: int, dialect: Dialect) -> Transcript:
+def _transcript(raw: bytes, records: Iterable[Record], begin: int, dialect: Dialect) -> Transcript:
     entries: list[Entry] = []
     calls, end, before, unit = pairs.Calls(), begin, "", ""
-    for piece in pieces:
-        entry = _entry(raw, piece, len(entries), raw[end : piece.start], dialect, calls, before)
-        leads = bool(entry.role) and dialect.leads(piece.value)
-        unit = unit or (f"unit {entry.index}" if leads else "")
-        if unit and entry.role:
-            entry = replace(entry, message=unit)
-            unit = unit if leads else ""
+    for record in records:
+        role = dialect.role(record.value)
+        leads = bool(role) and dialect.leads(record.value)
+        unit = unit or (f"unit {len(entries)}" if leads else "")
+        entry = _entry(record, role, len(entries), raw[end : record.start], unit, dialect, calls, before)
+        unit = unit if leads or not entry.role else ""
         before = entry.text if entry.role == "assistant" else before if not entry.role else ""
         entries.append(entry)
-        end = piece.end
+        end = record.end
     return _arranged(entries, begin, end)
 
 
 def _entry(
-    raw: bytes, piece: Piece, index: int, lead: bytes, dialect: Dialect, calls: pairs.Calls, before: str
+    record: Record, role: str, index: int, lead: bytes, unit: str, dialect: Dialect, calls: pairs.Calls, before: str
 ) -> Entry:
-    value, stored = piece.value, raw[piece.start : piece.end]
-    role = dialect.role(value)
+    value = record.value
+    parts: tuple[Part, ...] = ()
     if role:
         parts = dialect.parts(value, calls, before)
-    elif isinstance(value.get("system"), str) and not piece.damage:
+    elif isinstance(value.get("system"), str) and not record.damage:
         role, parts = "system", (Part("text", "system", value["system"]),)
-    else:
-        parts = ()
-    ids = (string(value.get("id")), string(value.get("model")) or _model(value.get("modelInfo")))
-    time = string(value.get("timestamp"))
+    model = string(value.get("model")) or _model(value.get("modelInfo"))
     return Entry(
-        index, piece.line, piece.nth, stored, lead, role, parts, "", ids[0], "", time, ids[1], damage=piece.damage
-    )
+        index, record.line, record.nth, record.raw, lead, role, parts, unit if role else "", string(value.get("id")),
+        "", string(value.get("timestamp")), model, 0, record.damage,
+    )  # fmt: skip
 
 
 def _model(about: Any) -> str:
@@ -294,7 +279,9 @@ def _arranged(entries: list[Entry], begin: int, end: int) -> Transcript:
     while leading < len(messages) and entries[messages[leading]].role in SYSTEM_ROLES:
         leading += 1
     opaque = [index for index in messages[leading:] if _is_opaque(entries[index])]
-    messages = [*messages[:leading], *opaque, *(i for i in messages[leading:] if not _is_opaque(entries[i]))]
+    if opaque:
+        moved = set(opaque)
+        messages = [*messages[:leading], *opaque, *(i for i in messages[leading:] if i not in moved)]
     leading += len(opaque)
     place = next((at for at in range(leading) if _is_block(entries[messages[at]])), leading)
     blocks = _blocks(entries, messages[place:])
@@ -326,7 +313,10 @@ def _is_block(entry: Entry) -> bool:
 
 def _is_opaque(entry: Entry) -> bool:
     """Whether an entry is a summary that only the provider can read: part of the fixed part, wherever it stands."""
-    return bool(entry.parts) and all(part.kind == "opaque" and part.speaker == "summary" for part in entry.parts)
+    parts = entry.parts
+    if not parts or parts[0].kind != "opaque":
+        return False
+    return all(part.kind == "opaque" and part.speaker == "summary" for part in parts)
 
 
 def _carried(opaque: list[Entry]) -> Iterator[Note]:

@@ -38,6 +38,8 @@ class Mini(OpenAI):
             return tuple(_seen(part, message, code, calls) for part in told)
         if message.get("role") == "user":
             calls.first("task")
+        if code is None:
+            return told
         return tuple(replace(part, exit_code=code) if part.kind == "result" else part for part in told)
 
 

@@ -6,11 +6,13 @@ from typing import Any
 import orjson
 
 from compactor.formats import cline_voice, dialects
-from compactor.formats.blocks import MEDIA, compact, is_media, leaves, media, result_text, string
+from compactor.formats.blocks import ALONE, MEDIA, compact, is_media, leaves, media, result_text, string
 from compactor.formats.messages import SYSTEM_ROLES, Message, MessageList, Plain
 from compactor.formats.pairs import Calls
-from compactor.formats.voice import Beside, Heard, answered, called, observation
+from compactor.formats.voice import NOTHING_HEARD, answered, called, observation
 from compactor.transcript import Part, Speaker
+
+_NO_CALLS = Calls()
 
 
 class OpenAI(Plain):
@@ -62,7 +64,7 @@ def _text(text: str, role: str, before: str) -> Part:
         return Part("text", _speaker(role), text)
     if observation(text, before):
         return Part("text", "tool", text)
-    return cline_voice.told(text, before, Calls())
+    return cline_voice.told(text, before, _NO_CALLS)
 
 
 def _speaker(role: str) -> Speaker:
@@ -109,7 +111,7 @@ def _result(message: Message, calls: Calls) -> Iterator[Part]:
     called, given = calls.of(call_id)
     text = result_text(content) if content is not None else ""
     failed = _failed(text)
-    heard = Heard() if failed else answered(called, given, text, False, Beside())
+    heard = NOTHING_HEARD if failed else answered(called, given, text, False, ALONE)
     yield Part(
         "result", "tool", text, heard.said, call_id, called or name, {}, failed, None, heard.verdict, heard.answers
     )  # fmt: skip
@@ -138,7 +140,8 @@ class Chat(OpenAI):
         return dialects.ROLE_WORDS.get(role.lower(), role)
 
     def parts(self, message: Message, calls: Calls, before: str) -> tuple[Part, ...]:
-        return super().parts({**message, "role": self.role(message)}, calls, before)
+        role = self.role(message)
+        return super().parts(message if message["role"] == role else {**message, "role": role}, calls, before)
 
     def said(self, text: str, role: str, like: Message, after: Message) -> Message:
         """In the list's own word for the role, where it has one."""

@@ -5,6 +5,7 @@ sst/opencode). A tool's call and its result are one part. `opencode import` take
 """
 
 import uuid
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -141,31 +142,42 @@ class OpenCodeExport(MessageList):
 
 
 def _since_compaction(transcript: Transcript) -> Transcript:
-    entries = transcript.entries
+    entries, places = transcript.entries, dict[str, list[int]]()
     for summary in reversed(transcript.live):
         if entries[summary].role == "assistant" and any(part.speaker == "summary" for part in entries[summary].parts):
+            places = places or _places(entries)
             info = _info(entries[summary])
-            asked = _before(entries, summary, string(info.get("parentID")))
+            asked = _before(places, summary, string(info.get("parentID")))
             compaction = _compaction(entries[asked]) if asked >= 0 else None
             if info.get("finish") and not info.get("error") and compaction is not None:
-                return _begun(transcript, asked, summary, string(compaction.get("tail_start_id")))
+                start = _before(places, asked, string(compaction.get("tail_start_id")))
+                return _begun(transcript, asked, summary, start)
     return transcript
 
 
-def _begun(transcript: Transcript, asked: int, summary: int, kept: str) -> Transcript:
+def _begun(transcript: Transcript, asked: int, summary: int, start: int) -> Transcript:
     """The conversation with what was asked of the client and its summary in front, then what it kept, then the rest."""
-    start = _before(transcript.entries, asked, kept)
     rest = [i for i in transcript.live if i not in (asked, summary) and (i > asked or 0 <= start <= i)]
     live = (asked, summary, *rest)
-    past = tuple(i for i in transcript.live if i not in set(live))
+    sent = set(live)
+    past = tuple(i for i in transcript.live if i not in sent)
     side = frozenset(i for i in transcript.side if i > asked)
     return replace(transcript, live=live, past=past, side=side, fixed=0, summarised=2, ours=False)
 
 
-def _before(entries: tuple[Entry, ...], index: int, name: str) -> int:
+def _places(entries: tuple[Entry, ...]) -> dict[str, list[int]]:
+    """Where the messages of each id stand."""
+    found: dict[str, list[int]] = {}
+    for entry in entries:
+        found.setdefault(string(_info(entry).get("id")), []).append(entry.index)
+    return found
+
+
+def _before(places: Mapping[str, list[int]], index: int, name: str) -> int:
     """Where the message of that id stands before another, or -1."""
-    found = (i for i in range(index - 1, -1, -1) if name and _info(entries[i]).get("id") == name)
-    return next(found, -1)
+    found = places.get(name, []) if name else []
+    at = bisect_left(found, index)
+    return found[at - 1] if at else -1
 
 
 def _info(entry: Entry) -> Message:

@@ -1,9 +1,11 @@
 """Which results answer which calls."""
 
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import count
 from typing import Any
 
-from compactor.transcript import Entry, Note
+from compactor.transcript import Entry, Note, Part
 
 PAIRED = ("call", "result")
 
@@ -13,7 +15,10 @@ class Calls:
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[str, Mapping[str, Any]]] = {}
-        self._open: dict[str, str] = {}
+        self._open: OrderedDict[str, str] = OrderedDict()
+        self._named: dict[str, OrderedDict[str, int]] = {}
+        """The open calls, and those of each name with their places among all."""
+        self._places = count()
         self._also: dict[str, str] = {}
         self._made = 0
         self._met = set[str]()
@@ -27,8 +32,15 @@ class Calls:
             self._made += 1
             call_id = f"call {self._made}"
         self._known[call_id] = (name, arguments)
-        self._open[call_id] = name
+        if self._open.get(call_id) != name:
+            self._unname(call_id)
+            self._open[call_id] = name
+            self._named.setdefault(name, OrderedDict())[call_id] = next(self._places)
         return call_id
+
+    def _unname(self, call_id: str) -> None:
+        if (name := self._open.get(call_id)) is not None:
+            del self._named[name][call_id]
 
     def also(self, name: str, call_id: str) -> None:
         """Remember a further name of a call."""
@@ -40,12 +52,16 @@ class Calls:
 
     def nearest(self, names: tuple[str, ...]) -> str:
         """The id of the latest open call, of one of those names where there are any; empty where there is none."""
-        return next((i for i, called in reversed(self._open.items()) if not names or called in names), "")
+        if not names:
+            return next(reversed(self._open), "")
+        latest = [next(reversed(held.items())) for name in names if (held := self._named.get(name))]
+        return max(latest, key=lambda one: one[1], default=("", 0))[0]
 
     def answer(self, call_id: str, name: str = "") -> str:
         """The id of the call that a result answers: the one it names, else the oldest open call (of that name)."""
         if not call_id:
-            call_id = next((i for i, called in self._open.items() if not name or called == name), "")
+            call_id = next(iter(self._named.get(name, ()) if name else self._open), "")
+        self._unname(call_id)
         self._open.pop(call_id, None)
         return call_id
 
@@ -89,13 +105,17 @@ def strays(entries: Iterable[Entry]) -> frozenset[str]:
 
 def notes(entries: Iterable[Entry]) -> Iterator[Note]:
     """What is wrong with the pairs: results without a call, and calls that something else followed than a result."""
-    entries = tuple(entries)
-    lone = strays(entries)
-    answered = {part.call_id for entry in entries for part in entry.parts if part.kind == "result"}
-    last = max((at for at, entry in enumerate(entries) if any(p.kind not in PAIRED for p in entry.parts)), default=-1)
+    made: list[tuple[int, Entry, Part]] = []
+    called, answered, last = set[str](), set[str](), -1
     for at, entry in enumerate(entries):
         for part in entry.parts:
-            if part.kind == "result" and part.call_id in lone:
-                yield Note(entry.line, f"result {part.call_id or '(without id)'} answers no call")
-            elif part.kind == "call" and part.call_id not in answered and at < last:
-                yield Note(entry.line, f"call {part.call_id} ({part.name}) was never answered")
+            if part.kind not in PAIRED:
+                last = at
+                continue
+            made.append((at, entry, part))
+            (called if part.kind == "call" else answered).add(part.call_id)
+    for at, entry, part in made if called != answered else ():
+        if part.kind == "result" and part.call_id not in called:
+            yield Note(entry.line, f"result {part.call_id or '(without id)'} answers no call")
+        elif part.kind == "call" and part.call_id not in answered and at < last:
+            yield Note(entry.line, f"call {part.call_id} ({part.name}) was never answered")

@@ -115,10 +115,9 @@ class _Reading:
             past = [i for i in path[:first] if entries[i].role]
         else:
             live = sent
-        counted = {*live, *past}
-        old = {i for i in path if self.kinds[i] == "compaction"}
+        told = {*live, *past, *header, *(i for i in path if self.kinds[i] == "compaction")}
         loose = (e.index for e in entries if not e.id and not e.role and self.kinds[e.index] != "session")
-        side = frozenset(i for i in (*path, *loose) if i not in {*counted, *header, *old})
+        side = frozenset(i for i in (*path, *loose) if i not in told)
         notes += [Note(entry.line, f"damaged: {entry.damage}") for entry in entries if entry.damage]
         everything = (*header, *live)
         return Transcript(
@@ -220,7 +219,8 @@ def _result(message: Value, calls: pairs.Calls) -> Iterator[Part]:
     told = {"tool_use_id": message.get("toolCallId"), "content": message.get("content"),
             "is_error": message.get("isError") is True}  # fmt: skip
     for part in blocks.result(told, calls, blocks.ALONE):
-        yield replace(part, name=part.name or string(message.get("toolName"))) if part.kind == "result" else part
+        unnamed = part.kind == "result" and not part.name
+        yield replace(part, name=string(message.get("toolName"))) if unnamed else part
 
 
 # Writing

@@ -38,6 +38,9 @@ class Roo(Anthropic):
         return {key: value for key, value in message.items() if value is not None}
 
 
+_MARKS = tuple(f'"{mark}"'.encode() for mark in sorted(dialects.ROO_MARKS))
+
+
 class RooHistory(MessageList):
     """A list in which the client hides what it has condensed."""
 
@@ -46,7 +49,7 @@ class RooHistory(MessageList):
 
 
 def _is_marked(raw: bytes) -> bool:
-    return any(b'"' + mark.encode() + b'"' in raw for mark in dialects.ROO_MARKS)
+    return any(mark in raw for mark in _MARKS)
 
 
 def _view(marked: Mapping[int, Message], count: int) -> tuple[frozenset[int], int]:

@@ -2,6 +2,10 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import orjson
@@ -14,18 +18,67 @@ _LARGE = 1 << 20
 _START = re.compile(rb"\s*+")
 
 
+@dataclass(frozen=True, slots=True)
+class _Beginning:
+    values: list[Any]
+    alone: bool
+    """Whether the first value is an object, and all there is."""
+
+
+_kept: ContextVar[list[tuple[bytes, _Beginning]] | None] = ContextVar("_kept", default=None)
+
+
+@contextmanager
+def kept() -> Iterator[None]:
+    """Look at each file once only while it is read: a large one takes its time, and several ask."""
+    token = _kept.set([])
+    try:
+        yield
+    finally:
+        _kept.reset(token)
+
+
 def first_values(raw: bytes) -> list[Any]:
     """The first JSON values in some bytes, at most 50: records by line, or the elements of one array.
 
     Of an object larger than a megabyte the arrays are cut to their first 50 elements.
     """
-    at = start(raw)
-    found: list[Any] = []
-    for value in _elements(raw, at) if raw[at : at + 1] == b"[" else _objects(raw, at):
-        found.append(value)
-        if len(found) == LIMIT:
-            break
+    return _beginning(raw).values
+
+
+def is_object(raw: bytes) -> bool:
+    """Whether some bytes are known to be one object, as a large one is when it is looked at."""
+    return _beginning(raw).alone
+
+
+def _beginning(raw: bytes) -> _Beginning:
+    known = _kept.get()
+    for held, found in known or ():
+        if held is raw:
+            return found
+    found = _looked_at(raw)
+    if known is not None:
+        known.append((raw, found))
     return found
+
+
+def _looked_at(raw: bytes) -> _Beginning:
+    at = start(raw)
+    if (alone := _alone(raw, at)) is not None:
+        return _Beginning([alone], True)
+    values = _elements(raw, at) if raw[at : at + 1] == b"[" else _objects(raw, at)
+    return _Beginning(list(islice(values, LIMIT)), False)
+
+
+def _alone(raw: bytes, at: int) -> dict[str, Any] | None:
+    """The one object that the bytes are, if its first line alone is none or is large."""
+    end = raw.find(b"\n", at) + 1 or len(raw)
+    if raw[at : at + 1] != b"{" or (end - at <= _LARGE and lines.loads(raw[at:end]) is not None):
+        return None
+    value = lines.loads(memoryview(raw)[at:])
+    if value is None or len(raw) - at <= _LARGE:
+        return value
+    return {key: inner[:LIMIT] if isinstance(inner, list) else inner for key, inner in value.items()}
 
 
 def start(raw: bytes) -> int:

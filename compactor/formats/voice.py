@@ -76,6 +76,9 @@ class Heard:
     """(question, answer) for the pieces of `said` whose question is known."""
 
 
+NOTHING_HEARD = Heard()
+
+
 def prompt(text: str) -> Part:
     """A text in the user's role: the user's own, or what a client puts there."""
     speaker, said = _judge(text)
@@ -122,13 +125,13 @@ def arguments(text: str) -> tuple[str, ...]:
 def answered(name: str, call: Mapping[str, Any], text: str, failed: bool, beside: Beside) -> Heard:
     """The user's words in the result of a call, and what they decided; nothing where the call isn't known."""
     if not name:
-        return Heard()
+        return NOTHING_HEARD
     if failed:
         return _refusal(name, text, beside)
     if action(name) == "approve" and text.startswith(_APPROVED):
         return Heard((), "approved")
     if name not in beside.asks:
-        return Heard()
+        return NOTHING_HEARD
     pairs = tuple(_answers(name, call, text, beside.recorded))
     return Heard(tuple(answer for _, answer in pairs), "", tuple(pair for pair in pairs if pair[0]))
 
@@ -137,10 +140,10 @@ def _refusal(name: str, text: str, beside: Beside) -> Heard:
     if beside.refused is None:
         wrapper = None if name.startswith("mcp__") else _WRAPPER.match(text)
         if not wrapper:
-            return Heard()
+            return NOTHING_HEARD
         return Heard(_reason(text[wrapper.end() :]) if wrapper["reason"] else (), "refused")
     if not beside.refused or not text.startswith(_REFUSED):
-        return Heard()
+        return NOTHING_HEARD
     match = _REASON.search(text)
     return Heard(_reason(text[match.end() :]) if match else (), "refused")
 
