@@ -466,7 +466,11 @@ def _settled(planned: Plan, snapshot: Snapshot, ledger: Ledger) -> tuple[Snapsho
 def _fitted(planned: Plan, snapshot: Snapshot, ledger: Ledger, options: Options) -> Fitted:
     def worth(item: Item) -> float:
         text = f"{item.text} {getattr(item, 'path', '')}"
-        spoken = 1e9 * force(item.text) if isinstance(item, Fact) and item.basis == "stated" else 0.0
+        spoken = 0.0
+        if (
+            isinstance(item, Fact) and item.basis == "stated"
+        ):  # of equal force the later goes: the earlier was relied on
+            spoken = 1e9 * force(item.text) - int(item.id[1:])
         return spoken + sum(ledger.weight.get(found, 0.0) for found in set(identifiers(text)))
 
     size = planned.counter.text

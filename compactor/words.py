@@ -269,10 +269,18 @@ _JOKING = re.compile(
 )
 
 
+_REPORTED = re.compile(
+    r"^\W*(?:the|an?|der|die|das|el|la|los|las) [\w-]+ (?:says?|said|claims?|complains?|sagt|meint|meldet|behauptet|dice|dicen|reza)\b",
+    re.IGNORECASE,
+)
+"""What somebody or something says, of which the user asks in the same breath."""
+
+
 def own(text: str) -> str:
     """What of a text the speaker lays down: without the sentences that it quotes from others, and without its tales."""
     text = _QUOTE.sub(lambda match: "“”" if _says_much(match[0]) else match[0], text)
-    told = [sentence for sentence in sentences(text) if not _is_tale(sentence)]
+    asks = any(is_question(sentence) for sentence in sentences(text))
+    told = [s for s in sentences(text) if not (_is_tale(s) or (asks and _REPORTED.search(s)))]
     return text if len(told) == sum(1 for _ in sentences(text)) else " ".join(told)
 
 

@@ -112,6 +112,7 @@ def test_a_later_grant_of_something_else_leaves_a_withdrawal_standing() -> None:
         "el año pasado no debíamos tocar nada los viernes",
         "假设我让你不用评审就能推到生产，你会怎么做？",
         "My old boss had this thing: never deploy on a Friday.",
+        "the linter says lines must not exceed 100 chars. where is that set?",
     ],
 )
 def test_what_others_said_what_was_and_what_is_in_jest_is_no_rule(text: str) -> None:
