@@ -7,7 +7,7 @@ SESSION := fixtures/claude-code/orders.jsonl
 OUT := .demo
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-long interop check format lint typecheck bench clean
+.PHONY: help install demo test test-long interop check format lint typecheck bench needles clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,6 +56,9 @@ typecheck: $(VENV)/.dev ## mypy, strict
 bench: $(VENV)/.installed ## measure speed and memory against their floors
 	$(BIN)/python -m bench.bench
 	PYTHONPATH=tests $(BIN)/python -m bench.reading
+
+needles: $(VENV)/.test ## what survives ten compactions: planted rules, grants, decisions, names
+	$(BIN)/python -m bench.needles
 
 clean: ## remove all that these targets made
 	rm -rf $(VENV) $(OUT) .interop build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -356,7 +356,9 @@ class _Reader:
         line = self.last_line if kind in ("approval", "choice", "permission") or _ANSWERS.match(text) else None
         if match := re.fullmatch(r"(?:.*\boption |#)?(\d{1,2})\W*", text, re.IGNORECASE):
             line = self.options.get(match[1], line)
-        return Said(here, text, self.turn, kind, first, words.is_outward(text), words.has_limit(text), answering=line)
+        return Said(
+            here, text, self.turn, kind, first, words.is_outward(words.own(text)), words.has_limit(text), answering=line
+        )
 
     def _harness(self, text: str) -> None:
         if text.startswith("[Request interrupted") and self.starts:
@@ -373,7 +375,7 @@ class _Reader:
         for sentence in _plain_sentences(text):
             line = Line(here, sentence, position)
             self.sentences.append(line)
-            if len(sentence) > 12:
+            if words.length(sentence) > 12:
                 self.last_line = line
 
     def _call(self, position: int, part: Part, here: str) -> None:
@@ -632,8 +634,10 @@ def _kind_under(heading: str, text: str) -> SaidKind | Literal[""]:
     return "word" if words.is_pasted(text) or text.startswith("#") or _TELLS.match(heading) else ""
 
 
-def _kind(text: str, first: bool, role: SaidIn) -> SaidKind:
-    asks = words.is_question(text)
+def _kind(whole: str, first: bool, role: SaidIn) -> SaidKind:
+    text, asks = words.own(whole), words.is_question(whole)
+    if not text:
+        return "question" if asks else "word"
     if words.is_criterion(text) and not asks:
         return "criterion"
     opening = next(words.sentences(text), "")

@@ -7,17 +7,18 @@ identifiers an item is the first to bring, less where no plain words tie them to
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from compactor import words
 from compactor.candidates import beside, offers, one_line, single, telling, words_of
 from compactor.choose import Choice
 from compactor.fold import fold
-from compactor.identifiers import identifiers, plain_words
-from compactor.ledger import Command, Ledger, Line, Said, Turn, proper
-from compactor.render import render, shown
+from compactor.identifiers import exact, identifiers, plain_words, stems
+from compactor.ledger import APPROVAL_LIMIT, Command, Ledger, Line, Said, Turn, proper
+from compactor.render import line_of, render, shown
 from compactor.snapshot import (
     FIELDS,
     Added,
@@ -37,7 +38,9 @@ from compactor.snapshot import (
     Supersede,
     Update,
 )
+from compactor.spoken import begun, spoken
 from compactor.transcript import Ref
+from compactor.verify.later import FLUFF
 from compactor.verify.steering import TOLD_IN, unmarked
 
 Size = Callable[[str], int]
@@ -58,6 +61,11 @@ SPOKEN_OF = 0.6
 """The share of a rule's telling words that an item must have to speak of it."""
 WORTH_BESIDE = 0.01
 """With less worth per token a line only makes that account longer."""
+ENOUGH, VAGUE = 2, 2
+"""Telling words that an end and a permission must share where the end is one by its tone only; with fewer than so many
+of its own, words that take something back speak of the last permission."""
+SPOKEN_SHARE = 0.35
+"""The share of the budget that the user's words get which are no rule, grant or choice by their form."""
 TELLING_SHARE = 0.15
 """The share of the room that decisions, rejections, finished steps and risks get before the rest competes."""
 
@@ -65,10 +73,15 @@ TELLING_SHARE = 0.15
 def offline(ledger: Ledger, previous: Snapshot | None, budget: int, size: Size, newest: str) -> Update:
     """The update that the ledger alone gives, its block within `budget` tokens as far as what binds allows."""
     bound = _Binding(ledger, previous)
-    update = bound.update()
-    held = fold(previous, update)
-    used = size(render(shown(held), newest))
-    room = max(budget - used, int(budget * LEAST_NEW) if previous else 0)
+    least = int(budget * LEAST_NEW) if previous else 0
+
+    def left(held: Snapshot) -> int:
+        return max(budget - size(render(shown(held), newest)), least)
+
+    room = min(left(fold(previous, bound.update())), int(budget * SPOKEN_SHARE))
+    bound.spoken(spoken(ledger), room, size)
+    held = fold(previous, update := bound.update())
+    room = left(held)
     choice = Choice(room, size, ledger.weight, _told(held))
     told = list(telling(ledger))
     choice.take(told, (), {}, int(room * TELLING_SHARE))
@@ -150,6 +163,7 @@ class _Binding:
         self.ledger, self.previous = ledger, previous or Snapshot()
         self.fields: dict[str, list[Any]] = {name: [] for name in FIELDS}
         self.close: list[Close] = []
+        self.begun = begun(ledger)
         self.supersede: list[Supersede] = []
         self.standing = next((a.id for a in reversed(self.previous.authority) if a.status == "active"), "")
         """The last permission, or the withdrawal of it: what a withdrawal, or a new grant, replaces."""
@@ -174,6 +188,26 @@ class _Binding:
         add = Added(**{name: _unmarked(name, items) for name, items in fields.items()})
         return Update(add=add, close=tuple(self.close), supersede=tuple(self.supersede))
 
+    def spoken(self, found: Iterable[Sequence[Said]], room: float, size: Size) -> None:
+        """What was said, as far as the room goes that earlier such words leave, where no item tells it whole."""
+        held = [item for item in self.previous.facts if item.status == "active" and item.basis == "stated"]
+        room = max(room - sum(size(line_of("facts", item)) for item in held), room * LEAST_NEW)
+        ended = {closing.id for closing in self.close}
+        told = "\n".join(words_of(item) for name, item in self._added() if name not in ended)
+        for several in found:
+            fresh = [said for said in several if said.text not in told]
+            text, refs = "\n".join(said.text for said in fresh), tuple(dict.fromkeys(said.ref for said in fresh))
+            item = Fact(text=text, value=text, evidence=refs, basis="stated")
+            cost = size(line_of("facts", item)) + 1 if fresh else 0
+            if fresh and cost <= room:
+                self._add("facts", item)
+                room -= cost
+                told += f"\n{text}"
+
+    def _added(self) -> Iterator[tuple[str, Item]]:
+        """What is added so far, each by the name that an update has for it."""
+        return ((f"{name}[{at}]", item) for name, items in self.fields.items() for at, item in enumerate(items))
+
     def _add(self, name: str, item: Item) -> str:
         self.fields[name].append(item)
         return f"{name}[{len(self.fields[name]) - 1}]"
@@ -182,15 +216,19 @@ class _Binding:
         text, refs = said.text, (said.ref,)
         if said.kind == "criterion":
             self._add("done_criteria", DoneCriterion(text=text, evidence=refs, basis="stated"))
-        grants_anew = said.kind == "rule" and self.standing.startswith("constraints") and words.is_approval(text)
-        revoked = words.is_revocation(text) and said.kind not in ("question", "request")
+        anew = self._withdrawal_of(text) if words.is_approval(text) else ""
+        grants_anew = said.kind == "rule" and bool(anew)
+        revoked = said.kind not in ("question", "request") and words.is_revocation(words.own(text))
+        revoked = revoked or (said.kind != "question" and bool(self._ended(said)))
         if revoked or (said.kind in ("rule", "criterion") and not grants_anew):
             self._rule(said, revoked)
         acts = said.outward and said.kind in ("request", "rule", "approval") and not revoked
         offered = said.kind == "approval" and said.answering and _offers(said.answering.text)
         if grants_anew or said.kind == "permission" or acts or offered:
             self._grant(said)
-        elif said.kind == "choice" or (said.kind == "approval" and len(text.split()) > 2):
+        elif said.kind == "choice" or (
+            said.kind == "approval" and len(text.split()) > 2 and len(text) <= APPROVAL_LIMIT
+        ):
             if said is not self.ledger.said[0]:
                 self._add("decisions", _user_decision(said))
         elif said.kind == "correction" and not revoked:
@@ -205,19 +243,50 @@ class _Binding:
 
     def _grant(self, said: Said) -> None:
         new = self._add("authority", _authority(said))
-        if self.standing.startswith("constraints"):
-            self.supersede.append(Supersede(id=self.standing, by=new, evidence=(said.ref,)))
-        self.standing = new
-
-    def _withdraw(self, new: str, said: Said) -> None:
-        """What is taken back is superseded by the words that take it: the permission of the same act, else the last."""
-        acts = words.acts(said.text)
-        here = [f"authority[{at}]" for at, item in enumerate(self.fields["authority"]) if acts & words.acts(item.text)]
-        held = [i.id for i in self.previous.authority if i.status == "active" and acts & words.acts(i.text)]
-        last = [self.standing] if self.standing and words.is_revocation(said.text) else []
-        for gone in [*here, *held] or last:
+        if gone := self._withdrawal_of(said.text):
             self.supersede.append(Supersede(id=gone, by=new, evidence=(said.ref,)))
         self.standing = new
+
+    def _withdrawal_of(self, text: str) -> str:
+        """The last withdrawal, where a later permission is about the same, or says of nothing that it is about it."""
+        if not self.standing.startswith("constraints"):
+            return ""
+        withdrawal = self.fields["constraints"][int(self.standing[len("constraints[") : -1])].text
+        return self.standing if _undoes(withdrawal, text) or not _about(text) else ""
+
+    def _withdraw(self, new: str, said: Said) -> None:
+        """What is taken back is superseded by the words that take it: what they are about, else the last permission."""
+        vague = words.is_revocation(said.text) and len(_about(said.text)) < VAGUE
+        for gone in self._ended(said) or ([self.standing] if self.standing and vague else []):
+            self.supersede.append(Supersede(id=gone, by=new, evidence=(said.ref,)))
+        self.standing = new
+
+    def _ended(self, said: Said) -> list[str]:
+        """The permissions so far that what is said ends: it speaks of an end, or forbids, and each is about the same.
+
+        Where the agent hadn't answered yet, the user goes on from the message before.
+        """
+        own = words.own(said.text)
+        surely = words.is_revocation(own) or words.is_denial(own) or words.ends_and_denies(own)
+        ending = [s for s in words.sentences(own) if surely or words.ends(s) or words.forbids(s)]
+        if not ending:
+            return []
+        text = " ".join([*(before.text for before in self.begun.get(said.turn, ())), *ending])
+        gone = [name for name, grant in self._granted() if len(_shared(text, grant)) >= (1 if surely else ENOUGH)]
+        return [
+            *gone,
+            *(name for name, chosen in self._so_far("decisions") if words.is_revocation(own) and _undoes(text, chosen)),
+        ]
+
+    def _granted(self) -> Iterator[tuple[str, str]]:
+        """What was permitted so far: where it stands, and the sentences that permit."""
+        for name, text in self._so_far("authority"):
+            permits = [s for s in words.sentences(text) if words.is_permission(s) or words.is_outward(s)]
+            yield name, " ".join(permits) or text
+
+    def _so_far(self, field: str) -> Iterator[tuple[str, str]]:
+        held = ((item.id, item.text) for item in self.previous.of(field) if item.status == "active")
+        return chain(held, ((f"{field}[{at}]", item.text) for at, item in enumerate(self.fields[field])))
 
     def _prose(self, line: Line) -> None:
         """Restrictions may be carried from an earlier prose summary; permissions and completed steps never."""
@@ -373,6 +442,28 @@ def _without_marks(item: Item) -> Item:
     told = ((key, getattr(item, key, "")) for key in TOLD_IN)
     changed = {key: plain for key, value in told if value and (plain := unmarked(value)) != value}
     return item.model_copy(update=changed) if changed else item
+
+
+def _about(text: str) -> set[str]:
+    """What a permission, or its end, speaks of: names, numbers, acts, the beginnings of telling words."""
+    return _names(text) | stems(" ".join(words.acts(text))) | (stems(text) - FLUFF)
+
+
+def _names(text: str) -> set[str]:
+    """Names and numbers; among Chinese signs each word in other letters is a name."""
+    return exact(text) | (set(re.findall(r"[A-Za-z]{3,}", text)) if re.search(r"[\u3400-\u9fff]", text) else set())
+
+
+def _shared(text: str, other: str) -> set[str]:
+    """What two texts both speak of; nothing where both have names and none in common."""
+    mine, others = _names(text), _names(other)
+    return set() if mine and others and not mine & others else _about(text) & _about(other)
+
+
+def _undoes(text: str, chosen: str) -> bool:
+    """Whether words that take something back are about a choice: a name of it, or half of all that they speak of."""
+    shared = _shared(text, chosen)
+    return bool(shared & _names(chosen)) or 2 * len(shared) >= max(len(_about(text)), 1)
 
 
 def _offers(text: str) -> bool:

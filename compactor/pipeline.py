@@ -20,6 +20,7 @@ from compactor.redact import cleaned, redacted
 from compactor.render import parse, render, shown
 from compactor.repair import settle
 from compactor.snapshot import Added, Constraint, Fact, Item, OpenLoop, Snapshot, Update
+from compactor.spoken import force
 from compactor.tokens import MESSAGE_TOKENS, Counter, counter_for
 from compactor.transcript import ACKNOWLEDGEMENT, Entry, Note, Source, Transcript, ref, write
 from compactor.trigger import DEFAULT_AT, due
@@ -31,6 +32,10 @@ FOCUS = 60.0
 """What an identifier weighs more when the user asked to look at it."""
 LEAST_SUMMARY, MOST_SUMMARY, SHARE = 600, 8_000, 10
 """The block's budget by default: a tenth of what it stands for, between these."""
+MOST_OF_IT = 0.75
+"""Of what a block replaces, the share that code's own summary fills at most: beyond it nothing is gained."""
+GROWTH = 25
+"""With each fold an earlier block may grow by one part in so many: in ten folds by less than half."""
 
 
 @dataclass(frozen=True)
@@ -174,9 +179,11 @@ def _check_role(source: Source, role: str) -> None:
 
 
 def _default_limit(transcript: Transcript, sizes: Sizes) -> int:
-    """A tenth of the head; an earlier block of ours stands for ten times its size, or each fold would shrink it."""
-    head = sizes.head // SHARE + (sizes.earlier if transcript.ours else sizes.earlier // SHARE)
-    return min(max(head, LEAST_SUMMARY), MOST_SUMMARY)
+    """A tenth of the head; an earlier block of ours keeps its size, and grows but a little with each fold."""
+    head, earlier = sizes.head // SHARE, sizes.earlier if transcript.ours else 0
+    head += 0 if transcript.ours else sizes.earlier // SHARE
+    limit = max(head, earlier) + min(head, earlier) // GROWTH
+    return min(max(limit, LEAST_SUMMARY), MOST_SUMMARY)
 
 
 def _sizes(transcript: Transcript, tokens: Sequence[int], cut: split.Cut | None) -> Sizes:
@@ -401,7 +408,8 @@ def offline_update(planned: Plan, ledger: Ledger, options: Options) -> Update:
     """The update that needs no model."""
     frame = planned.counter.text(render(Snapshot(), planned.source.short, record=options.record, recall=options.recall))
     bare = planned.counter.text(render(Snapshot(), planned.source.short))
-    budget = planned.limit - (frame - bare) - planned.counter.text("\n")
+    replaced = planned.sizes.earlier + planned.sizes.head
+    budget = min(planned.limit, int(replaced * MOST_OF_IT)) - (frame - bare) - planned.counter.text("\n")
     return offline(
         _focused(ledger, options.focus), planned.previous, budget, planned.counter.text, planned.source.short
     )
@@ -458,8 +466,12 @@ def _settled(planned: Plan, snapshot: Snapshot, ledger: Ledger) -> tuple[Snapsho
 def _fitted(planned: Plan, snapshot: Snapshot, ledger: Ledger, options: Options) -> Fitted:
     def worth(item: Item) -> float:
         text = f"{item.text} {getattr(item, 'path', '')}"
-        pinned = 1e9 if isinstance(item, Fact) and item.basis == "stated" else 0.0
-        return pinned + sum(ledger.weight.get(found, 0.0) for found in set(identifiers(text)))
+        spoken = 0.0
+        if (
+            isinstance(item, Fact) and item.basis == "stated"
+        ):  # of equal force the later goes: the earlier was relied on
+            spoken = 1e9 * force(item.text) - int(item.id[1:])
+        return spoken + sum(ledger.weight.get(found, 0.0) for found in set(identifiers(text)))
 
     size = planned.counter.text
     return fit(snapshot, planned.limit, size, worth, planned.source.short, options.record, options.recall)

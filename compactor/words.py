@@ -81,11 +81,13 @@ _PERMISSION = _words(
     "you (?:may|can(?!'?t|not)|are allowed to|have my)", "feel free", "go ahead", "i (?:allow|approve|authori[sz]e|permit)",
     "you'?re (?:free|allowed|authori[sz]ed)", "permission", "approved", "allowed to", "authori[sz]ed",
     "du (?:darfst|kannst)", "sie (?:dürfen|können)", "erlaub\\w+", "genehmig\\w+", "freigegeben", "darfst",
-    "puedes", "puede", "autorizo", "autorizado", "permito", "tienes permiso", "adelante",
+    "puedes", "usted puede", "autorizo", "autorizado", "permito", "tienes permiso", "(?<!en )adelante",
 )  # fmt: skip
-_PERMISSION_SIGNS = _signs("你可以", "您可以", "允许你", "授权", "批准", "可以(?!吗)")
+_PERMISSION_SIGNS = _signs(
+    "[你您][^，。；]{0,16}可以(?!吗)", r"^\s*(?:那|行|好的?|嗯|也|都|就|现在)*可以(?!吗|的?$)", "允许你", "授权", "批准"
+)
 _OUTWARD = re.compile(
-    r"(?:^|[,;.!:]\s+|\b(?:please|pls|and|then|to|you|we|also|just|let'?s|should|can|could|now|yes|ok|okay|yeah|first|bitte)\s+)"
+    r"(?:^|[,;.!:]\s+|\b(?:please|pls|and|then|to|you|(?:can|could|should|shall|may) we|also|just|let'?s|should|can|could|now|yes|ok|okay|yeah|first|bitte)\s+)"
     r"(?:commit|push|merge|rebase|deploy|release|publish|delete|drop|send|e-?mail|pay|charge|refund|book|cancel|install"
     r"|upgrade|ship|roll ?back|migrate|submit|force[- ]push|run it|close it|log an? \w+"
     r"|(?:create|open|file|raise) (?:an? |the )?(?:draft )?(?:pr|pull request|issue|ticket))\b(?![-\w])"
@@ -93,7 +95,16 @@ _OUTWARD = re.compile(
     r"|\b(?:löschen?|veröffentlichen|ausrollen|einspielen|zusammenführen|despliega|publica|borra|elimina|sube|envía)\b",
     re.IGNORECASE,
 )
-_OUTWARD_SIGNS = _signs("提交", "推送", "合并", "部署", "发布", "删除", "上线", "发送")
+_OUTWARD_SIGNS = _signs(
+    r"^(?:(?:那|好的?|行|可以|现在|请|麻烦|帮我|你|先|再|然后|接着|就|都|直接|把[^，。]{1,24}?|将[^，。]{1,24}?)[ ，,]*)*(?:提交|推送|合并|部署|发布|删除|上线|发送)"
+)
+_DEFERRED = re.compile(
+    r"\b(?:to-?do|later|still (?:have|has|need|to)|eventually|some ?day|at some point|one day|sooner or later|remember to|not to forget|don'?t forget|someone|somebody|"
+    r"once|as soon as|whenever|when|after(?:wards)?|für später|später|irgendwann|sobald|sowie|vormerken|nicht vergessen|pendiente|más tarde|algún día|cuando|en cuanto|todavía|no olvid\w+)\b"
+    r"|待办|以后|之后|等.{1,20}(?:后|好|完)|回头|早晚|迟早|还得|别忘|记得",
+    re.IGNORECASE,
+)
+"""What is to be done some other time isn't permitted now."""
 _APPROVAL = re.compile(
     r"^(?:yes|yep|yeah|yup|sure|ok(?:ay)?|k|go|go ahead|go for it|do it|do that|run it|please do|sounds good|lgtm"
     r"|looks good|perfect|great|cool|agreed|approved|correct|exactly|right(?! now)|fine|proceed|continue|ship it|that works"
@@ -117,7 +128,18 @@ _CHOICE = _words(
     "nehmen wir", "lass uns", "wir (?:nehmen|machen|wollen|sollten)", "ich (?:möchte|will|hätte)", "verwende\\w*",
     "nutze\\w*", "vamos (?:a|con)", "quiero", "usa(?:mos|r)?", "elijo", "mejor", "me gusta",
 )  # fmt: skip
-_CHOICE_SIGNS = _signs("用", "我们", "选", "采用", "改成", "我想", "我要", "希望", "决定")
+_CHOICE_SIGNS = _signs(
+    "(?:就|改|先|还是|都|要|想|会|统一|直接)用(?!户)",
+    "(?<![有没使起作不])用(?=[A-Za-z0-9` ])",
+    "我们(?=就|用|选|走|改|采|要|先|还是)",
+    "选(?!项)",
+    "采用",
+    "改成",
+    "我想",
+    "我要",
+    "希望",
+    "决定",
+)
 _REQUEST = re.compile(
     r"\bplease\b|^/[a-z][\w:-]*\b"
     r"|^(?!what|why|how|when|where|which|who|is|are|do|does|did|if).*\b(?:can|could) (?:you|we|u)\b"
@@ -139,9 +161,26 @@ _CRITERION_SIGNS = _signs("直到.*(?:通过|完成)", "完成标准", "验收")
 _LIMIT = _words(
     "only", "not", "never", "don'?t", "until", "unless", "except", "without", "but", "ask", "first", "before", "just",
     "nur", "nicht", "nie", "bis", "außer", "ohne", "aber", "kein\\w*", "solo", "sólo", "no", "hasta", "salvo", "sin",
-    "pero", "staging", "at most", "up to", "max(?:imum)?", r"\d+ ?%",
+    "pero", "erst", "vorher", "zuerst", "bevor", "höchstens", "maximal", "mindestens", "längstens", "primero", "antes", "máximo", "como mucho", "staging", "at most", "up to", "max(?:imum)?", r"\d+ ?%",
 )  # fmt: skip
-_LIMIT_SIGNS = _signs("只", "仅", "不", "别", "除(?:非|了|外)", "直到", "之前", "先", "但")
+_LIMIT_SIGNS = _signs(
+    "顶多",
+    "最多",
+    "为止",
+    "以内",
+    "以下",
+    "一律",
+    "统一",
+    "只",
+    "仅",
+    "不",
+    "别",
+    "除(?:非|了|外)",
+    "直到",
+    "之前",
+    "先",
+    "但",
+)
 
 
 def _either(text: str, words: re.Pattern[str], signs: re.Pattern[str] | None = None) -> bool:
@@ -155,8 +194,16 @@ _ASKS = re.compile(
 )
 
 
+_TAG = re.compile(
+    r",\s*¿?(?:ok(?:ay)?|got it|understood|ja|klar|verstanden|alles klar|vale|de acuerdo|entendido|好吗|行吗|可以吗|明白吗)\s*[?？]\s*$|，(?:好吗|行吗|可以吗|明白吗)[?？]?\s*$",
+    re.IGNORECASE,
+)
+"""What makes a statement sound kinder, and no question of it."""
+
+
 def is_question(text: str) -> bool:
     """Whether it asks, by its mark or by how it begins."""
+    text = _TAG.sub("", text)
     if _ASKS.match(text):
         return True
     if re.match(r"(?:quick |learning |another )?(?:question|q)\b.{0,12}?[:,]", text, re.IGNORECASE):
@@ -198,6 +245,54 @@ def is_rule(text: str) -> bool:
     return any(_rules(sentence) for sentence in sentences(text))
 
 
+_QUOTE = re.compile(r'"[^"\n]*"|“[^“”\n]*”|„[^“”\n]*[“”]|«[^«»\n]*»|「[^「」\n]*」')
+_QUOTED_WORDS = 3
+"""From so many words on what stands in quotation marks is somebody's sentence, not a name."""
+_SUPPOSED = re.compile(
+    r"^\W*(?:(?:ok|so|and|but|now|also|hm+)[,!. ]+)*(?:suppose|supposing|imagine|assume|assuming|hypothetically|say (?:i|we|you)|what if|if (?:i|you) were"
+    r"|angenommen|stell dir vor|mal angenommen|gesetzt den fall|nimm an|wenn du (?:der|die|hier) .*wärst"
+    r"|imagina|imagínate|supón|supongamos|suponiendo|pongamos que)\b|^\W*(?:假设|假如|假使|设想|要是你是)",
+    re.IGNORECASE,
+)
+_PAST_TIME = re.compile(
+    r"^\W*(?:(?:ok|so|and|but|well|also|y|und)[,!. ]+)*(?:back (?:in|when|then)|last (?:year|month|spring|summer|autumn|fall|winter|quarter|time)|years ago"
+    r"|once upon|in the old days|früher|damals|letzte[smnr]? (?:jahr|monat|mal|frühjahr|sommer|herbst|winter)|im (?:letzten|vergangenen) \w+|vor (?:\w+ )?jahren"
+    r"|el (?:año|mes|verano|invierno|otoño) pasado|la (?:primavera) pasada|en aquel|antaño|hace (?:\w+ )?años)\b"
+    r"|^\W*(?:im (?:frühjahr|frühling|sommer|herbst|winter)|in (?:spring|summer|autumn|winter)|en (?:primavera|verano|otoño|invierno))\b"
+    r"|\b(?:mein\w*|my|mi|our|unser\w*|nuestr[oa]) (?:old|former|ex|previous|früher\w*|alte[rn]?|ehemalig\w*|antigu[oa]|anterior) (?:boss|job|team|company|manager|chef\w*|firma|jef[ea]|empresa|trabajo)\b"
+    r"|以前的?(?:老板|公司|领导|团队)|^\W*(?:[春夏秋冬]天那)|^\W*(?:去年|以前|当年|当时|前年|从前|早些年|之前我们)",
+    re.IGNORECASE,
+)
+_JOKING = re.compile(
+    r"\b(?:(?:just|only) (?:kidding|joking)|kidding|jk|ha(?:ha)+|(?:war (?:nur|bloß) )?(?:ein )?(?:scherz|spaß)|es (?:una )?broma|ja(?:ja)+)\b|哈哈|开玩笑|说笑",
+    re.IGNORECASE,
+)
+
+
+_REPORTED = re.compile(
+    r"^\W*(?:the|an?|der|die|das|el|la|los|las) [\w-]+ (?:says?|said|claims?|complains?|sagt|meint|meldet|behauptet|dice|dicen|reza)\b",
+    re.IGNORECASE,
+)
+"""What somebody or something says, of which the user asks in the same breath."""
+
+
+def own(text: str) -> str:
+    """What of a text the speaker lays down: without the sentences that it quotes from others, and without its tales."""
+    text = _QUOTE.sub(lambda match: "“”" if _says_much(match[0]) else match[0], text)
+    asks = any(is_question(sentence) for sentence in sentences(text))
+    told = [s for s in sentences(text) if not (_is_tale(s) or (asks and _REPORTED.search(s)))]
+    return text if len(told) == sum(1 for _ in sentences(text)) else " ".join(told)
+
+
+def _says_much(quote: str) -> bool:
+    return len(re.findall(r"[^\W\d_]+", quote)) >= _QUOTED_WORDS or len(re.findall(r"[\u3400-\u9fff]", quote)) > 4
+
+
+def _is_tale(text: str) -> bool:
+    """Whether it supposes something, tells of the past, or jokes: nothing of it is laid down or permitted now."""
+    return bool(_SUPPOSED.search(text) or _PAST_TIME.search(text) or _JOKING.search(text))
+
+
 def _rules(text: str) -> bool:
     if is_question(text) and (not is_request(text) or _ALTERNATIVE.search(text)):
         return False
@@ -221,13 +316,25 @@ def is_strict(text: str) -> bool:
 _CLAUSE = re.compile(r"[,;:.!?—。，；！？\n]+|\b(?:but|though|however|aber|jedoch|pero)\b|但是?")
 _NEGATION = re.compile(
     r"n't\b|\b(?:not|never|nobody|no one|nothing|none|no|denied|revoke[sd]?|withdr[ae]w\w*|take back|nicht|nie(?:mals|mand)?"
-    r"|kein\w*|nunca|nadie|jamás|retiro)\b|[不未没别勿]",
+    r"|kein\w*|nunca|nadie|ning[uú]n[ao]?s?|jamás|retiro)\b|[不未没别勿]",
     re.IGNORECASE,
 )
 _CONDITION = _words(
     "before", "until", "unless", "ask", "if", "when(?:ever)?", "after", "without", "once", "how", "why",
     "bevor", "bis", "wenn", "frag\\w*", "ohne", "antes", "hasta", "pregunta\\w*", "cuando", "sin",
 )  # fmt: skip
+
+
+_GATED = re.compile(
+    r"\b(?:must|needs?|has to|have to|requires?|required|should|until|before|unless|without|once|only (?:after|with|when)|first|beforehand"
+    r"|muss|müssen|brauch\w*|benötig\w*|bevor|bis|ohne|erst|vorher|nur (?:nach|mit)|debe\w*|tienen? que|requiere\w*|necesita\w*|antes|hasta|sin|previ[oa])\b"
+    r".*\b(?:approv\w*|permission|authori[sz]\w*|allowed|erlaub\w*|genehmig\w*|freig\w+|freigabe|autoriz\w*|permiso|aprob\w*)"
+    r"|\b(?:approv\w*|permission|authori[sz]\w*|erlaub\w*|genehmig\w*|freigabe|freigegeben|autoriz\w*|permiso|aprob\w*)\b.*\b(?:first|beforehand|vorher|zuerst|previ[oa]\w*|antes)\b"
+    r"|(?<!you )\b(?:is|are|was|were) approved\b"
+    r"|(?:先|须|需要?|必须|得|才|经过?|未|没有?).{0,8}(?:批准|授权|允许)|(?:批准|授权|允许).{0,4}(?:之?前|再|才|后)",
+    re.IGNORECASE,
+)
+"""A clause that makes something wait for a permission gives none."""
 
 
 def _granted(text: str) -> bool | None:
@@ -238,9 +345,9 @@ def _granted(text: str) -> bool | None:
             continue
         for clause in _CLAUSE.split(sentence):
             if _either(clause, _PERMISSION, _PERMISSION_SIGNS):
-                if not _NEGATION.search(clause):
+                if not (_NEGATION.search(clause) or _GATED.search(clause)):
                     return True
-                told = False
+                told = False if _NEGATION.search(clause) else told
     return told
 
 
@@ -272,6 +379,7 @@ def is_outward(text: str) -> bool:
     """Whether it asks for an act that others see or that is hard to take back: commit, push, deploy, delete, send."""
     for sentence in sentences(text):
         asks = is_request(sentence) or not (_STATEMENT.match(sentence) or is_question(sentence))
+        asks = asks and not _DEFERRED.search(sentence)
         clauses = _CLAUSE.split(sentence) if asks else ()
         if any(_either(c.strip(), _OUTWARD, _OUTWARD_SIGNS) and not _holds_back(c) for c in clauses):
             return True
@@ -324,15 +432,48 @@ def has_limit(text: str) -> bool:
 
 
 _REVOKED = _words(
+    "rescind\\w*", "widerruf\\w*", "zur[üu]ckgezogen", "te retiro", "revoc[oa]\\w*", "anul[oa]\\w*",
     "take (?:that|it) back", "take back", "revoke[sd]?", "withdraw\\w*", "ignore (?:this|that) (?:part|one|request)", "abandon", "revert (?:those|that|this|it)",
-    "go back to", "no longer", "not any ?more", "never ?mind", "forget (?:that|it|about)", "scrap that",
-    "nehme (?:das|ich) .*zurück", "nicht mehr", "vergiss", "ya no", "olvida", "retiro",
+    "go back to", "no longer", "no more(?! than)", "(?:not|n't|dont)\\b.{0,60}any ?(?:more|longer)(?! than)", "never ?mind", "forget (?:that|it|about)", "scrap (?:that|what|the)",
+    "nehme (?:das|ich) .*zurück", "nicht mehr(?! als)", "vergiss", "ya no", "olvida", "retiro",
 )  # fmt: skip
 
 
 def is_revocation(text: str) -> bool:
     """Whether it takes something back that was said before."""
-    return _either(text, _REVOKED, _signs("收回", "不再", "作废", "取消"))
+    return _either(
+        text,
+        _REVOKED,
+        _signs("收回", "不再", "作废", "取消", "撤销", "撤回", "(?:不能|不可以|不许|不准|不得|不要|别|不用)再"),
+    )
+
+
+_ENDS = _words(
+    "(?:any|no) ?(?:more|longer|further)(?! than)", "withdrawn", "tak(?:e|es|ing|en)\\b.{1,60}\\bback", "back to", "scrap(?:ped)?", "gone", "pulled", "cancel\\w*", "called off",
+    "ended", "expired", "stop(?:ped)?", "from (?:now|here|today) on", "off the table", "hereby",
+    "kein\\w* .{0,60}mehr(?! als)", "ni(?:x|chts) mehr", "gestrichen", "abgeblasen", "aufgehoben", "hinfällig", "zurück", "ab (?:jetzt|sofort|hier|heute)", "vorbei", "gekippt", "schluss",
+    "retir\\w+", "cancel\\w+", "se acabó", "quitado", "deja(?:mos)? de", "a partir de (?:ahora|aquí|hoy)", "desde ahora", "volvemos", "vuelve a", "basta", "ya no", "ninguna? .{0,30}más", "no .{0,40}más(?! de)",
+)  # fmt: skip
+_ENDS_SIGNS = _signs(
+    "停止", "停掉", "停用", "停下", "没了", "当我没说", "不用了", "从现在", "从今", "到此为止", "结束", "打住", "不要了"
+)
+
+
+def forbids(text: str) -> bool:
+    """Whether it lays down what may not be done."""
+    return is_rule(text) and bool(_NEGATION.search(text))
+
+
+def ends_and_denies(text: str) -> bool:
+    """Whether from now on something may not be: an end and a no in one."""
+    return ends(text) and bool(_NEGATION.search(text))
+
+
+def ends(text: str) -> bool:
+    """Whether it may end what held so far, where it speaks of it: no more, from now on, gone."""
+    return is_revocation(text) or (
+        _either(text, _ENDS, _ENDS_SIGNS) and not re.match(r"\W*(?:if|when|wenn|falls|si|cuando)\b", text, re.I)
+    )
 
 
 _DECIDED = _words(

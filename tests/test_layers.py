@@ -22,7 +22,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("files", "terminal", "clients", "tokens", "catalog", "model", "scripted", "command", "failures", "replies"),
     (
         "split", "words", "identifiers", "ledger", "candidates", "choose", "offline", "fold", "render", "budget",
-        "evidence", "verify", "repair", "trigger", "formats", "convert", "overview",
+        "evidence", "verify", "repair", "trigger", "formats", "convert", "overview", "spoken",
         "leaks", "redact", "shorten", "language", "head", "windows", "hints", "prompt", "reply", "ground",
     ),
     ("errors", "transcript", "snapshot", "tools", "exchange"),

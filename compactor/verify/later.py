@@ -11,11 +11,13 @@ from compactor.verify.case import Case
 from compactor.verify.finding import Finding
 
 _CLAUSE = re.compile(r"[,;:.!?—。，；！？\n]+|\b(?:but|because|since|aber|weil|pero|porque)\b|但是?|因为")
-_FLUFF = stems(
+FLUFF = stems(
     "take back permission allowed approval approved anymore longer more from then again after until never cannot don't"
     " without revoke revoked withdraw forget ignore please what said told about okay sorry wait stop that this may can"
     " darfst nicht mehr zurück nehme erlaubnis vergiss doch bitte nunca permiso retiro olvida puedes"
     " nach dort hier noch jetzt para aquí ahora"
+    " eine deine meine seine kein auch wird werden sind oder wenn dann dass habe hast haben schon alle diese"
+    " pero esta este todo cuando como porque desde hasta sobre tiene están"
 )
 """Words that take something back, and say nothing of what."""
 
@@ -46,7 +48,7 @@ def _takes(sentence: str, granted: set[str]) -> bool:
         return False
     for clause in _CLAUSE.split(sentence):
         if words.is_denial(clause) or words.is_revocation(clause):
-            about = stems(clause) - _FLUFF
+            about = stems(clause) - FLUFF
             others = {stem for stem in about - granted if stem[0].isalpha() and stem[0] < _SIGNS}
             if about & granted and not others:
                 return True
